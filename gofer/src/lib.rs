@@ -1,0 +1,1 @@
+//! The trusted file server of a sandbox: serves a directory over LISAFS.

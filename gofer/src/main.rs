@@ -1,0 +1,2 @@
+//! The `gofer` command.
+fn main() {}

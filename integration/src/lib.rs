@@ -1,0 +1,1 @@
+//! Tests that drive the built gofer: raw, hostile and honest clients, a virtual machine.

@@ -1,0 +1,1 @@
+//! LISAFS: messages, records, socket and shared-memory transports, client and server side.

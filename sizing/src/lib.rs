@@ -1,0 +1,1 @@
+//! CPU limits in, worker plan out: affinity, cpusets and cgroup quotas.

@@ -235,8 +235,11 @@ mod tests {
         }
 
         #[test]
-        fn no_almost_right_mount_line_panics(line in r"[0-9 ]{0,8}/[\\0-7a/]{0,9} /[\\0-7a/]{0,9} (rw|-){0,3} - cgroup2? [a-z,]{0,4} [a-z,]{0,4}") {
-            let _ = mount(line.as_bytes());
+        fn no_almost_right_mount_line_panics(
+            paths in r"[0-9 ]{0,8}/[\\0-7a/]{0,9} /[\\0-7a/]{0,9} (rw|-){0,3}",
+            options in r" - cgroup2? [a-z,]{0,4} [a-z,]{0,4}",
+        ) {
+            let _ = mount((paths + &options).as_bytes());
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Hosts as text: each file under `hosts/` is a directory tree, with the log line that its plan must give.
 //!
 //! A file starts with why it is there, the affinity and the plan; then come the files of the tree, as `head` prints
-//! them. A path that ends in a slash is a directory; in the place of a file it is one that cannot be read, even by root.
+//! them. A path that ends in a slash is a directory; in the place of a file it cannot be read, not even by root.
 
 use std::collections::BTreeSet;
 use std::fs;

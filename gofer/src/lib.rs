@@ -21,4 +21,4 @@ pub mod serve;
 mod tree;
 
 pub use config::{CharDevices, HostFifo, HostSockets, Limits, Policy};
-pub use serve::{Connection, Server};
+pub use serve::{Connection, MountPoint, Server};

@@ -32,7 +32,7 @@ const KEPT: usize = 16 << 10;
 /// What a handler works with.
 #[derive(Debug)]
 pub(crate) struct Context<'a> {
-    pub(crate) connection: &'a Connection,
+    pub(crate) connection: &'a Arc<Connection>,
     pub(crate) place: &'a Place<'a>,
 }
 

@@ -51,7 +51,6 @@ pub(crate) fn link(place: &Place<'_>, file: impl AsFd, dir: impl AsFd, name: Fil
 /// # Errors
 /// `ENOMEM` if it is longer than any Linux file system stores.
 pub(crate) fn read_link(file: impl AsFd, buffer: &mut [u8]) -> Result<&[u8], Errno> {
-    let capacity = buffer.len();
-    let (target, _) = rustix::fs::readlinkat_raw(file, c"", buffer)?;
-    if target.len() == capacity { Err(Errno::ENOMEM) } else { Ok(target) }
+    let len = rustix::fs::readlinkat_raw(file, c"", &mut *buffer)?;
+    if len == buffer.len() { Err(Errno::ENOMEM) } else { buffer.get(..len).ok_or(Errno::EIO) }
 }

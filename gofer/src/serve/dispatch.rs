@@ -17,9 +17,10 @@ pub(crate) fn dispatch(
     cx: &Context<'_>,
     transport: &mut dyn Transport,
     header: Header,
+    closing: bool,
     reply: &mut Reply,
 ) -> Result<Mid, Ended> {
-    let result = match admit(cx.connection, header) {
+    let result = match admit(cx.connection, header, closing) {
         Ok(()) => handle(cx, transport, header, reply)?,
         Err(errno) => Err(errno),
     };
@@ -33,11 +34,11 @@ pub(crate) fn dispatch(
     })
 }
 
-fn admit(connection: &Connection, header: Header) -> Result<(), Errno> {
+fn admit(connection: &Connection, header: Header, closing: bool) -> Result<(), Errno> {
     if header.payload_len > connection.max_message_size() {
         return Err(Errno::EIO);
     }
-    if connection.is_closing() {
+    if closing {
         return Err(Errno::ECONNRESET);
     }
     if !SUPPORTED.contains(&header.mid) {

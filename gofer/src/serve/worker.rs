@@ -1,6 +1,7 @@
 //! The loop that serves one transport: receive, dispatch, reply. Its buffers are reused.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
 
 use gofer_protocol::{Ended, Errno, Transport};
 
@@ -9,7 +10,7 @@ use super::dispatch::dispatch;
 use crate::handlers::{Context, Reply};
 
 /// Serves `transport` until it ends; says why it did.
-pub(crate) fn serve(connection: &Connection, transport: &mut dyn Transport) -> Ended {
+pub(crate) fn serve(connection: &Arc<Connection>, transport: &mut dyn Transport) -> Ended {
     let place = match connection.server().proc_fd.enter() {
         Ok(place) => place,
         Err(errno) => return Ended::Host(errno.into()),
@@ -27,10 +28,10 @@ pub(crate) fn serve(connection: &Connection, transport: &mut dyn Transport) -> E
 fn serve_one(cx: &Context<'_>, transport: &mut dyn Transport, reply: &mut Reply) -> Result<(), Ended> {
     let header = transport.receive()?;
     // Held until the reply is out: who closes the connection waits for it.
-    let _running = cx.connection.running();
+    let closing = cx.connection.running();
     // No input is known that makes a handler panic; if one does, the client gets an errno and the others go on. What
     // the handler held is released by unwinding, and poisoned locks are entered: their data is never half-written.
-    let outcome = catch_unwind(AssertUnwindSafe(|| dispatch(cx, transport, header, reply)));
+    let outcome = catch_unwind(AssertUnwindSafe(|| dispatch(cx, transport, header, *closing, reply)));
     let mid = match outcome {
         Ok(outcome) => outcome?,
         Err(_) => {

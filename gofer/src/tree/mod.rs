@@ -22,7 +22,7 @@ mod node;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::{Arc, PoisonError, RwLock};
 
-pub(crate) use guard::{NodeRead, NodeWrite, Positions, RenameExclusive, RenameShared};
+pub(crate) use guard::{NodeWrite, Positions, RenameExclusive, RenameShared};
 pub(crate) use node::Node;
 
 use crate::host::FileName;

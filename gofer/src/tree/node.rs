@@ -1,6 +1,5 @@
 //! One position of the tree: where it is, what is tracked below it, and whether the server removed it.
 
-use std::mem;
 use std::ptr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, Weak};
@@ -199,4 +198,4 @@ impl Links {
     }
 }
 
-const _: () = assert!(mem::size_of::<Node>() <= 88, "a node and its two counts fill one allocation of 112 bytes");
+const _: () = assert!(size_of::<Node>() <= 88, "a node and its two counts fill one allocation of 112 bytes");

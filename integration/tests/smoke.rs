@@ -1,0 +1,18 @@
+//! The shortest way through every layer.
+
+use gofer_integration::Served;
+use gofer_protocol::Errno;
+
+#[test]
+fn a_file_is_created_found_opened_and_removed() {
+    let served = Served::with(&[], |dir| std::fs::write(dir.join("there"), "hello").expect("a file"));
+    let file = served.client.walk_to(served.root, "there");
+    assert_eq!(served.client.fstat(file).expect("stat").size, 5);
+    let (open, fds) = served.client.open(file, 0).expect("open");
+    assert_eq!(fds.len(), 1);
+    let (child, _, fds) = served.client.create(served.root, "new").expect("create");
+    assert_eq!(fds.len(), 1);
+    assert!(served.path().join("new").exists());
+    served.client.close(&[file, open, child.control_fd]);
+    assert_eq!(served.client.fstat(file), Err(Errno::EBADF));
+}

@@ -8,10 +8,12 @@ use std::time::Duration;
 
 use gofer_protocol::codec::{SizedString, StringArrayBuf, decode};
 use gofer_protocol::message::{
-    CloseRequest, ErrorReply, FStatRequest, MountRequest, OpenAtReply, OpenAtRequest, OpenCreateAtReply,
-    OpenCreateAtRequest, WalkReply, WalkRequest, WalkStatus,
+    ChannelReply, ChannelRequest, CloseRequest, ErrorReply, FStatRequest, MountRequest, OpenAtReply, OpenAtRequest,
+    OpenCreateAtReply, OpenCreateAtRequest, WalkReply, WalkRequest, WalkStatus,
 };
 use gofer_protocol::record::{CreateCommon, FileMode, FileType, Inode, Statx};
+use gofer_protocol::transport::channel::ClientChannel;
+use gofer_protocol::transport::window::Window;
 use gofer_protocol::{Errno, FdId, Gid, Mid, Request, Uid, Wire};
 use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg};
 
@@ -190,6 +192,20 @@ impl Raw {
         Ok((child, open_fd, answer.fds))
     }
 
+    /// Channel.
+    ///
+    /// # Errors
+    /// The errno that the server sent.
+    ///
+    /// # Panics
+    /// If the two descriptors do not come along.
+    pub fn channel(&self) -> Result<ChannelOffer, Errno> {
+        let answer = self.ask(&ChannelRequest)?;
+        let place = answer.decode();
+        let [memory, fd_socket] = answer.fds.try_into().expect("two descriptors");
+        Ok(ChannelOffer { place, memory, fd_socket })
+    }
+
     /// Close.
     ///
     /// # Panics
@@ -197,6 +213,38 @@ impl Raw {
     pub fn close(&self, fds: &[FdId]) {
         let fds = gofer_protocol::codec::Array::new(fds).expect("not too many");
         self.ask(&CloseRequest { fds }).expect("close never fails");
+    }
+}
+
+/// What a Channel request yields: where the window lies, its memory, and the client's end of the descriptor socket.
+#[derive(Debug)]
+pub struct ChannelOffer {
+    /// Offset and length of the window.
+    pub place: ChannelReply,
+    /// The memory that holds it.
+    pub memory: OwnedFd,
+    /// Where donated descriptors arrive.
+    pub fd_socket: OwnedFd,
+}
+
+impl ChannelOffer {
+    /// An honest channel on it.
+    ///
+    /// # Panics
+    /// If the server does not shake hands.
+    #[must_use]
+    pub fn connect(self) -> ClientChannel {
+        let ChannelOffer { place, memory, fd_socket } = self;
+        ClientChannel::connect(memory, place.data_offset, place.data_length, fd_socket).expect("a handshake")
+    }
+
+    /// The bare window, to do with as one likes.
+    ///
+    /// # Panics
+    /// If it cannot be mapped.
+    #[must_use]
+    pub fn window(&self) -> Window {
+        Window::map(&self.memory, self.place.data_offset, self.place.data_length).expect("a mapping")
     }
 }
 

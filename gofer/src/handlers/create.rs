@@ -35,9 +35,7 @@ pub(crate) fn mknod_at(cx: &Context<'_>, payload: &[u8], reply: &mut Reply) -> R
 pub(crate) fn symlink_at(cx: &Context<'_>, payload: &[u8], reply: &mut Reply) -> Result<(), Errno> {
     let SymlinkAtRequest { dir_fd, uid, gid, name, target } = decode(payload)?;
     let new = New::in_directory(cx, dir_fd, name)?;
-    new.make(cx, reply, Owner::Set(uid, gid), Removal::File, |dir, name| {
-        create::symlink(target.as_bytes(), dir, name)
-    })
+    new.make(cx, reply, Owner::Set(uid, gid), Removal::File, |dir, name| create::symlink(target.as_bytes(), dir, name))
 }
 
 /// Creates a hard link to what a control descriptor holds. `EPERM` for a directory, `EINVAL` if it was removed.

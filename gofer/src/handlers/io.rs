@@ -94,11 +94,7 @@ fn read(
 }
 
 /// Repeats a host call until `len` bytes went, or it says 0, or it fails. What went before a failure counts.
-fn transfer(
-    offset: u64,
-    len: usize,
-    mut call: impl FnMut(usize, u64) -> io::Result<usize>,
-) -> Result<u64, Errno> {
+fn transfer(offset: u64, len: usize, mut call: impl FnMut(usize, u64) -> io::Result<usize>) -> Result<u64, Errno> {
     let mut done = 0;
     if len == 0 {
         return Ok(0);

@@ -5,9 +5,7 @@ use std::sync::Arc;
 
 use gofer_protocol::Errno;
 use gofer_protocol::codec::{SizedString, decode};
-use gofer_protocol::message::{
-    ReadLinkAtReply, ReadLinkAtRequest, WalkRequest, WalkStatRequest, WalkStatus,
-};
+use gofer_protocol::message::{ReadLinkAtReply, ReadLinkAtRequest, WalkRequest, WalkStatRequest, WalkStatus};
 use gofer_protocol::record::{FileType, Inode, Statx};
 
 use super::{Context, Reply, served_type};
@@ -145,10 +143,7 @@ fn stats_below(start: &ControlFd, names: &[FileName<'_>], reply: &mut Reply) -> 
     Ok(count)
 }
 
-fn enter(
-    dir: impl AsFd,
-    name: FileName<'_>,
-) -> Result<(Option<std::os::fd::OwnedFd>, Statx), Errno> {
+fn enter(dir: impl AsFd, name: FileName<'_>) -> Result<(Option<std::os::fd::OwnedFd>, Statx), Errno> {
     let child = open::open_child(dir, name)?;
     let stat = attr::stat(&child)?;
     Ok((Some(child), stat))

@@ -71,8 +71,8 @@ fn take_identity(uid: Uid, gid: Gid) -> rustix::io::Result<()> {
 pub(crate) fn bind(dir: impl AsFd, name: FileName<'_>, kind: SocketType, mode: FileMode) -> Result<OwnedFd, Errno> {
     let socket = rustix::net::socket_with(AddressFamily::UNIX, kind, FLAGS, None)?;
     rustix::fs::fchmod(&socket, super::open::permissions(mode))?;
-    let address = SocketAddrUnix::new(Path::new(std::ffi::OsStr::from_bytes(name.as_bytes())))
-        .map_err(|_| Errno::EINVAL)?;
+    let address =
+        SocketAddrUnix::new(Path::new(std::ffi::OsStr::from_bytes(name.as_bytes()))).map_err(|_| Errno::EINVAL)?;
     let (dir, fd) = (dir.as_fd(), socket.as_fd());
     on_own_thread(|| {
         rustix::process::fchdir(dir)?;

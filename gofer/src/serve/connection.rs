@@ -5,11 +5,11 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard};
 use std::thread::{self, JoinHandle};
 
+use gofer_protocol::Errno;
 use gofer_protocol::message::ChannelReply;
+use gofer_protocol::transport::ServerSocket;
 use gofer_protocol::transport::channel::{ChannelTransport, ServerChannel};
 use gofer_protocol::transport::memory::WindowAllocator;
-use gofer_protocol::transport::ServerSocket;
-use gofer_protocol::Errno;
 
 use super::{MountPoint, Server, worker};
 use crate::fd::FdTable;
@@ -56,10 +56,7 @@ impl Connection {
             limits,
             fds: FdTable::new(limits.fds),
             socket,
-            channels: Mutex::new(Channels {
-                windows: WindowAllocator::new(limits.message_size),
-                serving: Vec::new(),
-            }),
+            channels: Mutex::new(Channels { windows: WindowAllocator::new(limits.message_size), serving: Vec::new() }),
             closing: RwLock::new(false),
             thread: Mutex::new(None),
         });

@@ -56,10 +56,12 @@ impl Transport for ChannelTransport {
 
     fn reply(&mut self, mid: Mid, head: &[u8], bulk: usize, fds: &mut Vec<OwnedFd>) -> Result<(), Ended> {
         self.channel.write_payload(0, head)?;
-        self.channel.reply_in_place(mid.0, head.len().saturating_add(bulk), fds.drain(..)).map_err(|error| match error {
-            ReplyError::TooLong => OutOfBounds.into(),
-            ReplyError::Ended(ended) => ended.into(),
-        })
+        self.channel.reply_in_place(mid.0, head.len().saturating_add(bulk), fds.drain(..)).map_err(
+            |error| match error {
+                ReplyError::TooLong => OutOfBounds.into(),
+                ReplyError::Ended(ended) => ended.into(),
+            },
+        )
     }
 }
 

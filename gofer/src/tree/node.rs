@@ -137,9 +137,8 @@ impl Node {
         self.links.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Leaves the parent's table, and hands over the reference to the parent.
-    fn leave(&mut self) -> Option<Arc<Self>> {
-        let itself: *const Self = self;
+    /// Leaves the parent's table, where it is known as `itself`, and hands over the reference to the parent.
+    fn leave(&mut self, itself: *const Self) -> Option<Arc<Self>> {
         let links = self.links.get_mut().unwrap_or_else(PoisonError::into_inner);
         let parent = links.parent.take()?;
         parent.links().remove(links.hash, itself);
@@ -149,10 +148,13 @@ impl Node {
 
 impl Drop for Node {
     fn drop(&mut self) {
+        let itself: *const Self = self;
         // A loop over what would otherwise be a recursion as deep as the tree.
-        let mut parent = self.leave();
-        while let Some(mut last) = parent.and_then(Arc::into_inner) {
-            parent = last.leave();
+        let mut parent = self.leave(itself);
+        while let Some(above) = parent.take() {
+            // Taken out of its allocation, the node has another address than the one that its parent knows.
+            let known_as = Arc::as_ptr(&above);
+            parent = Arc::into_inner(above).and_then(|mut last| last.leave(known_as));
         }
     }
 }

@@ -234,7 +234,7 @@ impl ChannelOffer {
     /// If the server does not shake hands.
     #[must_use]
     pub fn connect(self) -> ClientChannel {
-        let ChannelOffer { place, memory, fd_socket } = self;
+        let Self { place, memory, fd_socket } = self;
         ClientChannel::connect(memory, place.data_offset, place.data_length, fd_socket).expect("a handshake")
     }
 

@@ -42,10 +42,10 @@ impl Listener {
 impl Drop for Listener {
     fn drop(&mut self) {
         let current = self.path.symlink_metadata().map(|metadata| (metadata.dev(), metadata.ino()));
-        if current.is_ok_and(|identity| identity == self.identity) {
-            if let Err(error) = std::fs::remove_file(&self.path) {
-                tracing::warn!(path = %self.path.display(), %error, "cannot remove the socket");
-            }
+        if current.is_ok_and(|identity| identity == self.identity)
+            && let Err(error) = std::fs::remove_file(&self.path)
+        {
+            tracing::warn!(path = %self.path.display(), %error, "cannot remove the socket");
         }
     }
 }

@@ -26,7 +26,7 @@ struct State {
 
 #[derive(Debug)]
 struct Page {
-    slots: [Option<Fd>; PAGE as usize],
+    slots: [Option<Fd>; 64],
     live: usize,
 }
 
@@ -68,8 +68,9 @@ impl FdTable {
     /// What `id` stands for; `EBADF` if nothing.
     pub(crate) fn find(&self, id: FdId) -> Result<Fd, Errno> {
         let state = self.state.read().unwrap_or_else(PoisonError::into_inner);
-        let page = state.pages.get(&(id.0 / PAGE)).ok_or(Errno::EBADF)?;
-        page.slots.get(slot(id)).and_then(Option::as_ref).cloned().ok_or(Errno::EBADF)
+        let (page, slot) = place(id);
+        let slots = &state.pages.get(&page).ok_or(Errno::EBADF)?.slots;
+        slots.get(slot).and_then(Option::as_ref).cloned().ok_or(Errno::EBADF)
     }
 
     /// `EINVAL` if `id` stands for something else than a control descriptor.
@@ -116,8 +117,9 @@ impl State {
         let id = FdId(self.next);
         self.next += 1;
         self.live += 1;
-        let page = self.pages.entry(id.0 / PAGE).or_insert_with(|| Box::new(Page::empty()));
-        if let Some(free) = page.slots.get_mut(slot(id)) {
+        let (page, slot) = place(id);
+        let page = self.pages.entry(page).or_insert_with(|| Box::new(Page::empty()));
+        if let Some(free) = page.slots.get_mut(slot) {
             *free = Some(fd);
             page.live += 1;
         }
@@ -125,12 +127,13 @@ impl State {
     }
 
     fn remove(&mut self, id: FdId) -> Option<Fd> {
-        let page = self.pages.get_mut(&(id.0 / PAGE))?;
-        let fd = page.slots.get_mut(slot(id))?.take()?;
+        let (number, slot) = place(id);
+        let page = self.pages.get_mut(&number)?;
+        let fd = page.slots.get_mut(slot)?.take()?;
         page.live -= 1;
         self.live -= 1;
         if page.live == 0 {
-            self.pages.remove(&(id.0 / PAGE));
+            self.pages.remove(&number);
             if self.pages.len() * 8 < self.pages.capacity() {
                 self.pages.shrink_to_fit();
             }
@@ -141,11 +144,12 @@ impl State {
 
 impl Page {
     fn empty() -> Self {
-        Self { slots: [const { None }; PAGE as usize], live: 0 }
+        Self { slots: [const { None }; 64], live: 0 }
     }
 }
 
-fn slot(id: FdId) -> usize {
-    // Below 64 after the remainder.
-    usize::try_from(id.0 % PAGE).unwrap_or(0)
+/// Page of a number, and its slot there.
+fn place(id: FdId) -> (u64, usize) {
+    // A remainder of 64 always fits.
+    (id.0 / PAGE, usize::try_from(id.0 % PAGE).unwrap_or(0))
 }

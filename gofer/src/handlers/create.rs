@@ -53,6 +53,7 @@ pub(crate) fn link_at(cx: &Context<'_>, payload: &[u8], reply: &mut Reply) -> Re
 }
 
 /// Whether what was made gets an owner.
+#[derive(Clone, Copy)]
 enum Owner {
     Keep,
     Set(Uid, Gid),

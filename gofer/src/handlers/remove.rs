@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use gofer_protocol::codec::decode;
+use gofer_protocol::codec::{SizedString, decode};
 use gofer_protocol::message::{RenameAt2Request, RenameAtRequest, UnlinkAtRequest};
 use gofer_protocol::{Errno, FdId};
 
@@ -40,33 +40,22 @@ pub(crate) fn unlink_at(cx: &Context<'_>, payload: &[u8], _: &mut Reply) -> Resu
 /// Moves a name, replacing what has the new one.
 pub(crate) fn rename_at(cx: &Context<'_>, payload: &[u8], _: &mut Reply) -> Result<(), Errno> {
     let RenameAtRequest { old_dir, new_dir, old_name, new_name } = decode(payload)?;
-    let (old, new) = (End::of(old_name.as_bytes(), old_dir), End::of(new_name.as_bytes(), new_dir));
-    move_name(cx, old, new, 0)
+    move_name(cx, (old_dir, old_name), (new_dir, new_name), 0)
 }
 
 /// Moves a name; `EINVAL` for flags other than `RENAME_NOREPLACE` or `RENAME_EXCHANGE`.
 pub(crate) fn rename_at2(cx: &Context<'_>, payload: &[u8], _: &mut Reply) -> Result<(), Errno> {
     let RenameAt2Request { old_dir, new_dir, old_name, new_name, flags } = decode(payload)?;
-    let (old, new) = (End::of(old_name.as_bytes(), old_dir), End::of(new_name.as_bytes(), new_dir));
-    move_name(cx, old, new, flags)
+    move_name(cx, (old_dir, old_name), (new_dir, new_name), flags)
 }
 
 /// One end of a rename as the client says it.
-struct End<'n> {
-    name: &'n [u8],
-    dir: FdId,
-}
-
-impl<'n> End<'n> {
-    fn of(name: &'n [u8], dir: FdId) -> Self {
-        Self { name, dir }
-    }
-}
+type End<'n> = (FdId, SizedString<'n>);
 
 fn move_name(cx: &Context<'_>, old: End<'_>, new: End<'_>, flags: u32) -> Result<(), Errno> {
-    let (old_name, new_name) = (FileName::new(old.name)?, FileName::new(new.name)?);
+    let (old_name, new_name) = (FileName::try_from(old.1)?, FileName::try_from(new.1)?);
     let fds = cx.connection.fds();
-    let (old_dir, new_dir) = (fds.control(old.dir)?, fds.control(new.dir)?);
+    let (old_dir, new_dir) = (fds.control(old.0)?, fds.control(new.0)?);
     old_dir.directory()?;
     new_dir.directory()?;
 

@@ -1,6 +1,6 @@
 //! Walk, WalkStat, ReadLinkAt.
 
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 
 use gofer_protocol::Errno;
@@ -122,7 +122,7 @@ fn stats_below(start: &ControlFd, names: &[FileName<'_>], reply: &mut Reply) -> 
     let mut count = 0;
     let mut held = None;
     for (at, name) in names.iter().enumerate() {
-        let dir = held.as_ref().map_or(start.as_fd(), AsFd::as_fd);
+        let dir = held.as_ref().map_or_else(|| start.as_fd(), AsFd::as_fd);
         let last = at + 1 == names.len();
         let child = if last { attr::stat_child(dir, *name).map(|stat| (None, stat)) } else { enter(dir, *name) };
         let (next, stat) = match child {
@@ -143,7 +143,7 @@ fn stats_below(start: &ControlFd, names: &[FileName<'_>], reply: &mut Reply) -> 
     Ok(count)
 }
 
-fn enter(dir: impl AsFd, name: FileName<'_>) -> Result<(Option<std::os::fd::OwnedFd>, Statx), Errno> {
+fn enter(dir: impl AsFd, name: FileName<'_>) -> Result<(Option<OwnedFd>, Statx), Errno> {
     let child = open::open_child(dir, name)?;
     let stat = attr::stat(&child)?;
     Ok((Some(child), stat))

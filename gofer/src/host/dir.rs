@@ -99,7 +99,7 @@ pub(crate) fn list(
             Ok(None) => return Ok(()),
             Ok(Some(bytes)) => used += bytes,
             // The next record is longer than what is left.
-            Err(Errno::EINVAL) if wanted < ANY_USUAL_RECORD || out.len() > 0 => return Ok(()),
+            Err(Errno::EINVAL) if wanted < ANY_USUAL_RECORD || !out.is_empty() => return Ok(()),
             // A name beyond 255 bytes, which FUSE allows, needs more than the client meant to spend; to answer with
             // nothing would mean "end of directory".
             Err(Errno::EINVAL) if wanted < BUFFER && out.room() > BUFFER * 2 => {

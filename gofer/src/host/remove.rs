@@ -43,14 +43,11 @@ pub(crate) fn rename(
     collision: Collision,
 ) -> Result<(), Errno> {
     let (old_name, new_name) = (old_name.as_bytes(), new_name.as_bytes());
-    Ok(match collision {
+    match collision {
         // renameat(2) works where a file system does not know renameat2(2).
-        Collision::Replace => rustix::fs::renameat(old_dir, old_name, new_dir, new_name)?,
-        Collision::Refuse => {
-            rustix::fs::renameat_with(old_dir, old_name, new_dir, new_name, RenameFlags::NOREPLACE)?;
-        }
-        Collision::Exchange => {
-            rustix::fs::renameat_with(old_dir, old_name, new_dir, new_name, RenameFlags::EXCHANGE)?;
-        }
-    })
+        Collision::Replace => rustix::fs::renameat(old_dir, old_name, new_dir, new_name),
+        Collision::Refuse => rustix::fs::renameat_with(old_dir, old_name, new_dir, new_name, RenameFlags::NOREPLACE),
+        Collision::Exchange => rustix::fs::renameat_with(old_dir, old_name, new_dir, new_name, RenameFlags::EXCHANGE),
+    }?;
+    Ok(())
 }

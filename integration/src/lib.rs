@@ -1,1 +1,9 @@
 //! Tests that drive the built gofer: raw, hostile and honest clients, a virtual machine.
+
+pub mod process;
+pub mod raw;
+pub mod served;
+
+pub use process::Gofer;
+pub use raw::{Answer, Raw};
+pub use served::Served;

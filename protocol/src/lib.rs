@@ -24,6 +24,7 @@ pub mod id;
 pub mod message;
 pub mod mid;
 pub mod record;
+pub mod sync;
 pub mod transport;
 
 pub use codec::{Decoder, Malformed, Wire};

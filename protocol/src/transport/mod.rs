@@ -2,6 +2,16 @@
 //!
 //! The server side of both is a [`Transport`]; a worker owns one and serves it until it ends.
 
+pub mod channel;
+pub mod fd_socket;
+pub mod flipcall;
+pub mod memory;
+pub mod window;
+
+mod socket;
+
+pub use socket::{ClientSocket, ServerSocket, SocketHeader};
+
 use std::fmt;
 use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd};

@@ -40,8 +40,7 @@ unpack_kernel() {
     mkdir -p "$(dirname "$vm")"
     work=$(mktemp -d "$vm.XXXXXX")
     trap 'rm -rf "$work"' EXIT
-    # apt drops root for its downloads where it may write as its own user.
-    chmod 755 "$work"
+    # As root, apt would download as a user of its own, who cannot write here.
     (cd "$work" && apt-get -q -o APT::Sandbox::User=root download "$package")
     dpkg-deb -x "$work"/*.deb "$work/unpacked"
 

@@ -1,4 +1,4 @@
-//! Process 1 of the virtual machine: mounts what programs expect, runs the one it was given, reports, stops the machine.
+//! Process 1 of the virtual machine: mounts what programs expect, runs the one it was given, reports, stops it all.
 //!
 //! It is the whole user land of the guest. Whatever fails here is said on the console and becomes exit status 127; a
 //! panic is the kernel's panic, which stops the machine and leaves the host without an exit line.

@@ -3,6 +3,7 @@
 pub mod process;
 pub mod raw;
 pub mod served;
+pub mod vm;
 
 pub use process::Gofer;
 pub use raw::{Answer, Raw};

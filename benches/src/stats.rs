@@ -91,7 +91,19 @@ pub fn mann_whitney(a: &[f64], b: &[f64]) -> f64 {
 
 /// Pairs in which the sample of `a` is the larger; half a pair for a tie.
 fn u_statistic(a: &[f64], b: &[f64]) -> f64 {
-    let wins = |x: &f64| b.iter().map(|y| if x > y { 1.0 } else if x == y { 0.5 } else { 0.0 }).sum::<f64>();
+    let wins = |x: &f64| {
+        b.iter()
+            .map(|y| {
+                if x > y {
+                    1.0
+                } else if x == y {
+                    0.5
+                } else {
+                    0.0
+                }
+            })
+            .sum::<f64>()
+    };
     a.iter().map(wins).sum()
 }
 

@@ -13,7 +13,7 @@ use std::os::fd::AsFd;
 use tracing::debug;
 
 pub use self::{
-    client::{ClientChannel, ConnectError, Reply},
+    client::{ClientChannel, ConnectError, Reply, RequestError},
     server::{Offer, ReplyError, Request, ServerChannel},
 };
 use super::{

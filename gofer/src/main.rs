@@ -1,2 +1,10 @@
-//! The `gofer` command.
-fn main() {}
+//! The `gofer` command: serves directories over LISAFS, and talks to such servers.
+
+mod cli;
+mod log;
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    cli::run()
+}

@@ -1,1 +1,10 @@
 //! Tests that drive the built gofer: raw, hostile and honest clients, a virtual machine.
+
+pub mod process;
+pub mod raw;
+pub mod served;
+pub mod vm;
+
+pub use process::Gofer;
+pub use raw::{Answer, Raw};
+pub use served::Served;

@@ -7,6 +7,7 @@
 mod client;
 mod handshake;
 mod server;
+mod serving;
 
 use std::os::fd::AsFd;
 
@@ -15,6 +16,7 @@ use tracing::debug;
 pub use self::{
     client::{ClientChannel, ConnectError, Reply, RequestError},
     server::{Offer, ReplyError, Request, ServerChannel},
+    serving::ChannelTransport,
 };
 use super::{
     flipcall::{Ended, Endpoint, Role},

@@ -1,0 +1,33 @@
+//! Process-wide settings: as many descriptors as the host allows, and one arena for the allocator.
+
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
+/// Raises the limit of open descriptors to the hard one, and the hard one to `fs.nr_open` where the process may
+/// (`CAP_SYS_RESOURCE`). Returns the limit that holds now.
+pub(super) fn raise_open_files() -> u64 {
+    let before = getrlimit(Resource::Nofile);
+    if let Some(ceiling) = nr_open().filter(|ceiling| before.maximum.is_some_and(|hard| hard < *ceiling)) {
+        let raised = Rlimit { current: Some(ceiling), maximum: Some(ceiling) };
+        if setrlimit(Resource::Nofile, raised).is_ok() {
+            return ceiling;
+        }
+    }
+    if let Err(errno) = setrlimit(Resource::Nofile, Rlimit { current: before.maximum, maximum: before.maximum }) {
+        tracing::warn!(%errno, "cannot raise the limit of open descriptors");
+    }
+    getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX)
+}
+
+fn nr_open() -> Option<u64> {
+    std::fs::read_to_string("/proc/sys/fs/nr_open").ok()?.trim().parse().ok()
+}
+
+/// Makes all threads allocate from one arena. By default glibc gives each of the first 8 x CPUs threads an arena of its
+/// own, so that a process grows with the host. Requests allocate next to nothing, so the lock is not contended.
+#[allow(unsafe_code, reason = "mallopt(3) has no safe form")]
+pub(super) fn use_one_arena() {
+    // SAFETY: mallopt(3) must not run beside other uses of the allocator settings; no thread exists yet. It takes two
+    // integers by value, and M_ARENA_MAX with 1 is a documented pair.
+    let accepted = unsafe { libc::mallopt(libc::M_ARENA_MAX, 1) };
+    debug_assert_eq!(accepted, 1);
+}

@@ -1,0 +1,87 @@
+//! The socket that clients connect to: private from the first moment, never stolen from a living server, and gone
+//! when the server is.
+
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{FlockOperation, Mode, OFlags, flock};
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, listen, socket_with};
+
+use super::Failure;
+
+/// Connections that may wait to be accepted.
+const BACKLOG: i32 = 128;
+
+/// A listening socket; its file is removed on drop, if it is still this one.
+#[derive(Debug)]
+pub(super) struct Listener {
+    path: PathBuf,
+    /// Device and inode of the socket's file.
+    identity: (u64, u64),
+}
+
+impl Listener {
+    /// Listens at `path`. A socket file that no server listens on is replaced.
+    pub(super) fn bind(path: &Path) -> Result<(Self, UnixListener), Failure> {
+        let refuse = |cause: &dyn std::fmt::Display| Failure::new(format_args!("listen on {}", path.display()), cause);
+        let address = SocketAddrUnix::new(path)
+            .map_err(|_| refuse(&"the path is too long for a Unix socket (107 bytes at most)"))?;
+        // Two servers that find the same stale socket must not both replace it: whoever holds the directory's lock
+        // decides alone. The lock goes when the descriptor does.
+        let _lock = lock_directory(path).map_err(|errno| refuse(&errno))?;
+        remove_stale(path)?;
+        let socket = private_socket(&address).map_err(|errno| refuse(&errno))?;
+        let metadata = path.symlink_metadata().map_err(|error| refuse(&error))?;
+        let identity = (metadata.dev(), metadata.ino());
+        Ok((Self { path: path.into(), identity }, socket.into()))
+    }
+}
+
+impl Drop for Listener {
+    fn drop(&mut self) {
+        let current = self.path.symlink_metadata().map(|metadata| (metadata.dev(), metadata.ino()));
+        if current.is_ok_and(|identity| identity == self.identity)
+            && let Err(error) = std::fs::remove_file(&self.path)
+        {
+            tracing::warn!(path = %self.path.display(), %error, "cannot remove the socket");
+        }
+    }
+}
+
+fn lock_directory(path: &Path) -> rustix::io::Result<OwnedFd> {
+    let parent = match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    };
+    let directory = rustix::fs::open(parent, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
+    flock(directory.as_fd(), FlockOperation::LockExclusive)?;
+    Ok(directory)
+}
+
+/// Removes a socket that no one listens on; refuses everything else that has the name.
+fn remove_stale(path: &Path) -> Result<(), Failure> {
+    let refuse = |cause: &str| Failure::new(format_args!("listen on {}", path.display()), cause);
+    let Ok(metadata) = path.symlink_metadata() else { return Ok(()) };
+    if !metadata.file_type().is_socket() {
+        return Err(refuse("something that is not a socket has this name"));
+    }
+    match UnixStream::connect(path) {
+        Ok(_) => Err(refuse("another server listens there")),
+        Err(error) if error.kind() == std::io::ErrorKind::ConnectionRefused => {
+            std::fs::remove_file(path).map_err(|error| refuse(&error.to_string()))
+        }
+        // A backlog that is full, for one, says that someone is there.
+        Err(error) => Err(refuse(&format!("a socket is there that does not answer ({error})"))),
+    }
+}
+
+fn private_socket(address: &SocketAddrUnix) -> rustix::io::Result<OwnedFd> {
+    let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
+    // The file inherits the socket's own mode when it is made, so that it never is more open than this.
+    rustix::fs::fchmod(&socket, Mode::RUSR | Mode::WUSR)?;
+    bind(&socket, address)?;
+    listen(&socket, BACKLOG)?;
+    Ok(socket)
+}

@@ -1,0 +1,67 @@
+//! The command line: flags, exit codes, and one clear sentence for what went wrong.
+
+mod client;
+mod inherited;
+mod limits;
+mod listener;
+mod serve;
+
+use std::fmt;
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+/// Serves directories over LISAFS, the file protocol of gVisor's sandboxes, and talks to such servers.
+#[derive(Debug, Parser)]
+#[command(name = "gofer", version, max_term_width = 100)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Serve a directory to clients of a Unix socket.
+    Serve(serve::Args),
+    /// Work on files through a server.
+    Client(client::Args),
+}
+
+/// Runs the command that the arguments name. Exit code 0 on success, 1 on failure, 2 for a wrong command line.
+pub(crate) fn run() -> ExitCode {
+    let result = match Cli::parse().command {
+        Command::Serve(args) => serve::run(&args),
+        Command::Client(args) => client::run(&args),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            eprintln!("gofer: {failure}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// What went wrong, as one sentence for people.
+#[derive(Debug)]
+pub(crate) struct Failure(String);
+
+impl Failure {
+    /// `cannot ACTION: CAUSE`.
+    pub(crate) fn new(action: impl fmt::Display, cause: impl fmt::Display) -> Self {
+        Self(format!("cannot {action}: {cause}"))
+    }
+
+    /// A sentence as it is.
+    pub(crate) fn sentence(text: impl Into<String>) -> Self {
+        Self(text.into())
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Failure {}

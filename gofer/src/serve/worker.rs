@@ -1,0 +1,43 @@
+//! The loop that serves one transport: receive, dispatch, reply. Its buffers are reused.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+use gofer_protocol::{Ended, Errno, Transport};
+
+use super::Connection;
+use super::dispatch::dispatch;
+use crate::handlers::{Context, Reply};
+
+/// Serves `transport` until it ends; says why it did.
+pub(crate) fn serve(connection: &Arc<Connection>, transport: &mut dyn Transport) -> Ended {
+    let place = match connection.server().proc_fd.enter() {
+        Ok(place) => place,
+        Err(errno) => return Ended::Host(errno.into()),
+    };
+    let cx = Context { connection, place: &place };
+    let mut reply = Reply::default();
+    loop {
+        if let Err(ended) = serve_one(&cx, transport, &mut reply) {
+            return ended;
+        }
+        reply.reset();
+    }
+}
+
+fn serve_one(cx: &Context<'_>, transport: &mut dyn Transport, reply: &mut Reply) -> Result<(), Ended> {
+    let header = transport.receive()?;
+    // Held until the reply is out: who closes the connection waits for it.
+    let closing = cx.connection.running();
+    // No input is known that makes a handler panic; if one does, the client gets an errno and the others go on. What
+    // the handler held is released by unwinding, and poisoned locks are entered: their data is never half-written.
+    let outcome = catch_unwind(AssertUnwindSafe(|| dispatch(cx, transport, header, *closing, reply)));
+    let mid = match outcome {
+        Ok(outcome) => outcome?,
+        Err(_) => {
+            tracing::warn!(mid = ?header.mid, "handler panicked");
+            reply.fail(Errno::EREMOTEIO)
+        }
+    };
+    transport.reply(mid, &reply.head, reply.bulk, &mut reply.fds)
+}

@@ -7,7 +7,13 @@ use gofer_integration::{Gofer, Listening};
 use serde_json::Value;
 
 fn client(server: &Listening, args: &[&str]) -> Output {
-    Command::new(Gofer::binary()).arg("client").arg("--socket").arg(server.socket()).args(args).output().expect("it starts")
+    Command::new(Gofer::binary())
+        .arg("client")
+        .arg("--socket")
+        .arg(server.socket())
+        .args(args)
+        .output()
+        .expect("it starts")
 }
 
 /// Standard output of a run that must succeed.
@@ -50,7 +56,8 @@ fn files_are_listed_read_written_moved_and_removed() {
 fn large_files_go_both_ways_unharmed_with_and_without_channels() {
     let server = sample();
     let home = tempfile::tempdir().expect("a directory");
-    let data: Vec<u8> = (0..5_000_003_u32).flat_map(|number| (number * 2_654_435_761).to_be_bytes()).take(9_000_001).collect();
+    let data: Vec<u8> =
+        (0..5_000_003_u32).flat_map(|number| (number * 2_654_435_761).to_be_bytes()).take(9_000_001).collect();
     let source = home.path().join("source");
     fs::write(&source, &data).expect("a file");
     for flags in [&[][..], &["--no-channels"]] {
@@ -72,7 +79,8 @@ fn json_is_one_object_a_line_with_exact_values() {
     let server = sample();
     let stat = &json_lines(&ok(&server, &["--json", "stat", "/d/f"]))[0];
     assert_eq!((&stat["type"], &stat["size"], &stat["name"]), (&"file".into(), &5.into(), &"/d/f".into()));
-    let names: Vec<_> = json_lines(&ok(&server, &["--json", "ls", "-l"])).iter().map(|entry| entry["name"].clone()).collect();
+    let names: Vec<_> =
+        json_lines(&ok(&server, &["--json", "ls", "-l"])).iter().map(|entry| entry["name"].clone()).collect();
     assert_eq!(names, ["d", "link"]);
     assert_eq!(json_lines(&ok(&server, &["--json", "mkdir", "/x"]))[0]["done"], "created");
     let ping = &json_lines(&ok(&server, &["--json", "ping", "-n", "200"]))[0];

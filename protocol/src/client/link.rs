@@ -28,6 +28,8 @@ struct State {
     /// Those that work, in use or not.
     channels: Vec<Arc<ClientChannel>>,
     death: Option<Ended>,
+    /// Threads that wait for a communicator. Telling no one would cost a system call, in every request.
+    waiting: usize,
 }
 
 impl Link {
@@ -38,6 +40,7 @@ impl Link {
             idle_channels: Vec::new(),
             channels: Vec::new(),
             death: None,
+            waiting: 0,
         };
         Self { socket, state: Mutex::new(state), changed: Condvar::new() }
     }
@@ -88,7 +91,9 @@ impl Link {
             if let Some(socket) = state.idle_socket.take() {
                 return Ok(Communicator::Socket(socket));
             }
+            state.waiting += 1;
             state = self.changed.wait(state).unwrap_or_else(std::sync::PoisonError::into_inner);
+            state.waiting -= 1;
         }
     }
 
@@ -99,8 +104,11 @@ impl Link {
             Communicator::Channel(channel) => state.idle_channels.push(channel),
             Communicator::Socket(socket) => state.idle_socket = Some(socket),
         }
+        let awaited = state.waiting > 0;
         drop(state);
-        self.changed.notify_one();
+        if awaited {
+            self.changed.notify_one();
+        }
     }
 
     /// Drops a communicator that failed; with the socket, the connection ends. Returns the true cause: where the

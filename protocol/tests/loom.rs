@@ -147,7 +147,7 @@ fn foreign_sleepers_cannot_swallow_the_wake_up() {
             let server = Arc::clone(&server);
             move || assert_eq!(server.wait(), Err(Ended::ShutDown))
         });
-        let foreign = thread::spawn(move || window.sleep(Role::Server.peer_active(), Duration::MAX).unwrap());
+        let foreign = thread::spawn(move || window.sleep(Role::Server.peer_active(), None).unwrap());
         server.shut_down();
         ours.join().unwrap();
         foreign.join().unwrap();
@@ -311,7 +311,7 @@ impl Word for Shared {
     }
 
     /// Never gives up: in the model, nothing may depend on the limit.
-    fn sleep(&self, expected: u32, _limit: Duration) -> Result<(), SleepFailed> {
+    fn sleep(&self, expected: u32, _limit: Option<Duration>) -> Result<(), SleepFailed> {
         let bucket = lock(&self.0.bucket);
         if self.0.value.load(Ordering::Relaxed) == expected {
             drop(self.0.sleepers.wait(bucket));

@@ -13,14 +13,13 @@ use crate::host::attr;
 pub(crate) fn fstat(cx: &Context<'_>, payload: &[u8], reply: &mut Reply) -> Result<(), Errno> {
     let request: FStatRequest = decode(payload)?;
     let fd = cx.connection.fds().find(request.fd)?;
-    let positions = cx.tree().shared();
     let stat = match &fd {
         Fd::Control(control) => {
-            let _guarantee = control.node().read(&positions);
+            let _guarantee = control.node().read_alone();
             attr::stat(&**control)?
         }
         Fd::Open(open) => {
-            let _guarantee = open.control().node().read(&positions);
+            let _guarantee = open.control().node().read_alone();
             attr::stat(&**open)?
         }
         Fd::Bound(_) => return Err(Errno::EINVAL),
@@ -38,8 +37,7 @@ pub(crate) fn set_stat(cx: &Context<'_>, payload: &[u8], reply: &mut Reply) -> R
     if !StatxMask::SETTABLE.contains(request.mask) {
         return Err(Errno::EPERM);
     }
-    let positions = cx.tree().shared();
-    let _guarantee = control.node().write(&positions);
+    let _guarantee = control.node().write_alone();
     let mut outcome = SetStatReply { failure_mask: StatxMask::default(), failure_errno: 0 };
     // The owner last: chown(2) clears setuid and setgid, which the mode may just have set.
     for (attribute, apply) in ATTRIBUTES {
@@ -104,8 +102,7 @@ fn set_owner(_: &Context<'_>, control: &ControlFd, request: &SetStatRequest) -> 
 pub(crate) fn fstat_fs(cx: &Context<'_>, payload: &[u8], reply: &mut Reply) -> Result<(), Errno> {
     let request: FStatFsRequest = decode(payload)?;
     let control = cx.connection.fds().control(request.fd)?;
-    let positions = cx.tree().shared();
-    let _guarantee = control.node().read(&positions);
+    let _guarantee = control.node().read_alone();
     reply.put(&attr::stat_fs(&*control)?);
     Ok(())
 }

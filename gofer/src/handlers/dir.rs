@@ -17,8 +17,7 @@ pub(crate) fn getdents64(cx: &Context<'_>, payload: &[u8], reply: &mut Reply) ->
     let request: Getdents64Request = decode(payload)?;
     let open = cx.connection.fds().open(request.dir_fd)?;
     open.control().directory()?;
-    let positions = cx.tree().shared();
-    let _guarantee = open.control().node().read(&positions);
+    let _guarantee = open.control().node().read_alone();
     open.control().not_deleted()?;
     let mut listing = open.listing();
     if request.count < 0 {

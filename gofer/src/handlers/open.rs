@@ -33,8 +33,7 @@ pub(crate) fn open_at(cx: &Context<'_>, payload: &[u8], reply: &mut Reply) -> Re
     may_open(control.file_type(), policy)?;
     fds.room_for(1)?;
 
-    let positions = cx.tree().shared();
-    let guarantee = control.node().read(&positions);
+    let guarantee = control.node().read_alone();
     let host = open::reopen(cx.place, &*control, access)?;
     drop(guarantee);
     match donation(cx, &control) {

@@ -21,8 +21,7 @@ pub(crate) fn connect(cx: &Context<'_>, payload: &[u8], reply: &mut Reply) -> Re
     let request: ConnectRequest = decode(payload)?;
     let file = connectable(cx, request.fd)?;
     let kind = socket::socket_type(request.sock_type)?;
-    let positions = cx.tree().shared();
-    let _guarantee = file.node().read(&positions);
+    let _guarantee = file.node().read_alone();
     file.not_deleted()?;
     reply.fds.push(socket::connect(cx.place, &*file, kind)?);
     Ok(())
@@ -33,8 +32,7 @@ pub(crate) fn connect_with_creds(cx: &Context<'_>, payload: &[u8], reply: &mut R
     let request: ConnectWithCredsRequest = decode(payload)?;
     let file = connectable(cx, request.fd)?;
     let kind = socket::socket_type(request.sock_type)?;
-    let positions = cx.tree().shared();
-    let _guarantee = file.node().read(&positions);
+    let _guarantee = file.node().read_alone();
     file.not_deleted()?;
     reply.fds.push(socket::connect_as(cx.place, &*file, kind, request.uid, request.gid)?);
     Ok(())
@@ -93,8 +91,7 @@ pub(crate) fn bind_at(cx: &Context<'_>, payload: &[u8], reply: &mut Reply) -> Re
 pub(crate) fn listen(cx: &Context<'_>, payload: &[u8], _: &mut Reply) -> Result<(), Errno> {
     let request: ListenRequest = decode(payload)?;
     let bound = cx.connection.fds().bound(request.fd)?;
-    let positions = cx.tree().shared();
-    let _guarantee = bound.control().node().read(&positions);
+    let _guarantee = bound.control().node().read_alone();
     bound.control().not_deleted()?;
     socket::listen(&*bound, request.backlog)
 }
@@ -104,8 +101,7 @@ pub(crate) fn listen(cx: &Context<'_>, payload: &[u8], _: &mut Reply) -> Result<
 pub(crate) fn accept(cx: &Context<'_>, payload: &[u8], reply: &mut Reply) -> Result<(), Errno> {
     let request: AcceptRequest = decode(payload)?;
     let bound = cx.connection.fds().bound(request.fd)?;
-    let positions = cx.tree().shared();
-    let _guarantee = bound.control().node().read(&positions);
+    let _guarantee = bound.control().node().read_alone();
     bound.control().not_deleted()?;
     reply.fds.push(socket::accept(&*bound)?);
     reply.put(&AcceptReply { peer_addr: SizedString::default() });

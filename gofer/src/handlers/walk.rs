@@ -168,8 +168,7 @@ pub(crate) fn read_link_at(cx: &Context<'_>, payload: &[u8], reply: &mut Reply) 
     if control.file_type() != FileType::Symlink {
         return Err(Errno::EINVAL);
     }
-    let positions = cx.tree().shared();
-    let _guarantee = control.node().read(&positions);
+    let _guarantee = control.node().read_alone();
     control.not_deleted()?;
     let mut buffer = [0; BUFFER];
     let target = create::read_link(&*control, &mut buffer)?;

@@ -22,8 +22,7 @@ pub(crate) fn fget_xattr(cx: &Context<'_>, payload: &[u8], reply: &mut Reply) ->
     let name = Name::new(request.name)?;
     let control = existing(cx, request.fd)?;
     let name = name.to_read()?;
-    let positions = cx.tree().shared();
-    let _guarantee = control.node().read(&positions);
+    let _guarantee = control.node().read_alone();
     control.not_deleted()?;
     with_buffer(wanted(request.buf_size.into()), |buffer| {
         let value = xattr::value(cx.place, &*control, name, buffer)?;
@@ -39,8 +38,7 @@ pub(crate) fn fset_xattr(cx: &Context<'_>, payload: &[u8], _: &mut Reply) -> Res
     let control = existing(cx, request.fd)?;
     let name = name.to_write()?;
     let flags = XattrFlags::from_bits(request.flags).ok_or(Errno::EINVAL)?;
-    let positions = cx.tree().shared();
-    let _guarantee = control.node().write(&positions);
+    let _guarantee = control.node().write_alone();
     control.not_deleted()?;
     xattr::set(cx.place, &*control, name, request.value.as_bytes(), flags)
 }
@@ -49,8 +47,7 @@ pub(crate) fn fset_xattr(cx: &Context<'_>, payload: &[u8], _: &mut Reply) -> Res
 pub(crate) fn flist_xattr(cx: &Context<'_>, payload: &[u8], reply: &mut Reply) -> Result<(), Errno> {
     let request: FListXattrRequest = decode(payload)?;
     let control = existing(cx, request.fd)?;
-    let positions = cx.tree().shared();
-    let _guarantee = control.node().read(&positions);
+    let _guarantee = control.node().read_alone();
     control.not_deleted()?;
     with_buffer(wanted(request.size), |buffer| {
         let list = xattr::names(cx.place, &*control, buffer)?;
@@ -67,8 +64,7 @@ pub(crate) fn fremove_xattr(cx: &Context<'_>, payload: &[u8], _: &mut Reply) -> 
     let name = Name::new(request.name)?;
     let control = existing(cx, request.fd)?;
     let name = name.to_write()?;
-    let positions = cx.tree().shared();
-    let _guarantee = control.node().write(&positions);
+    let _guarantee = control.node().write_alone();
     control.not_deleted()?;
     xattr::remove(cx.place, &*control, name)
 }

@@ -44,6 +44,17 @@ impl Node {
         NodeRead(self.operation.read().unwrap_or_else(PoisonError::into_inner))
     }
 
+    /// As [`Node::read`], for an operation on what a descriptor holds, wherever it is: it depends on no position, so
+    /// renames need not wait for it. No other lock of the tree is taken while it lives.
+    pub(crate) fn read_alone(&self) -> NodeRead<'_> {
+        NodeRead(self.operation.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// As [`Node::write`], under the terms of [`Node::read_alone`].
+    pub(crate) fn write_alone(&self) -> NodeWrite<'_> {
+        NodeWrite(self.operation.write().unwrap_or_else(PoisonError::into_inner))
+    }
+
     /// Excludes every other operation on this node.
     pub(crate) fn write<'n>(self: &'n Arc<Self>, _: &'n RenameShared<'_>) -> NodeWrite<'n> {
         NodeWrite(self.operation.write().unwrap_or_else(PoisonError::into_inner))

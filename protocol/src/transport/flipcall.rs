@@ -33,8 +33,8 @@ pub trait Word {
     /// No plain store: it has to take its place among the exchanges of the other threads.
     fn swap(&self, new: u32);
 
-    /// Sleeps while the word is `expected`, until woken or for `limit`. May return early for no reason.
-    fn sleep(&self, expected: u32, limit: Duration) -> Result<(), SleepFailed>;
+    /// Sleeps while the word is `expected`, until woken or for `limit`, if there is one. May return early for no reason.
+    fn sleep(&self, expected: u32, limit: Option<Duration>) -> Result<(), SleepFailed>;
 
     /// Wakes one sleeper.
     fn wake_one(&self);
@@ -151,7 +151,15 @@ impl<W: Word> Endpoint<W> {
 
     /// Sleeps until it is this side's turn.
     pub fn wait(&self) -> Result<(), Ended> {
-        while !self.wait_for(NAP)? {}
+        let limit = match self.role {
+            // A server that moved its client's sleeper could as well never answer; and arming a timer for every request
+            // would cost a tenth of a microsecond.
+            Role::Client => None,
+            Role::Server => Some(NAP),
+        };
+        while !self.ready()? {
+            self.sleep(limit)?;
+        }
         Ok(())
     }
 
@@ -161,7 +169,7 @@ impl<W: Word> Endpoint<W> {
         if self.ready()? {
             return Ok(true);
         }
-        self.sleep(limit.min(NAP))?;
+        self.sleep(Some(limit.min(NAP)))?;
         self.ready()
     }
 
@@ -217,7 +225,7 @@ impl<W: Word> Endpoint<W> {
         self.local.load(Ordering::Relaxed) & SHUT != 0
     }
 
-    fn sleep(&self, limit: Duration) -> Result<(), Ended> {
+    fn sleep(&self, limit: Option<Duration>) -> Result<(), Ended> {
         // AcqRel: pairs with the one in `shut_down`.
         let before = self.local.fetch_add(1, Ordering::AcqRel);
         let slept = if before & SHUT == 0 { self.word.sleep(self.role.peer_active(), limit) } else { Ok(()) };

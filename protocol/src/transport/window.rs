@@ -336,9 +336,9 @@ impl Word for Window {
         self.state().swap(new, Ordering::AcqRel);
     }
 
-    fn sleep(&self, expected: u32, limit: Duration) -> Result<(), SleepFailed> {
-        let limit = futex::Timespec::try_from(limit).map_err(|_| SleepFailed)?;
-        match futex::wait(self.state(), SHARED, expected, Some(&limit)) {
+    fn sleep(&self, expected: u32, limit: Option<Duration>) -> Result<(), SleepFailed> {
+        let limit = limit.map(futex::Timespec::try_from).transpose().map_err(|_| SleepFailed)?;
+        match futex::wait(self.state(), SHARED, expected, limit.as_ref()) {
             Ok(()) | Err(Errno::AGAIN | Errno::INTR | Errno::TIMEDOUT) => Ok(()),
             Err(_) => Err(SleepFailed),
         }

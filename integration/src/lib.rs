@@ -1,7 +1,11 @@
 //! Tests that drive the built gofer: raw, hostile and honest clients, a virtual machine.
 
+pub mod child;
+pub mod mounts;
 pub mod process;
 pub mod raw;
+pub mod requests;
+pub mod say;
 pub mod served;
 
 pub use process::Gofer;

@@ -61,6 +61,19 @@ impl Gofer {
         (Self { child }, ours)
     }
 
+    /// Starts `gofer serve --root ROOT --socket SOCKET FLAGS...` and waits until it listens.
+    ///
+    /// # Panics
+    /// If it does not.
+    #[must_use]
+    pub fn listen(root: &Path, socket: &Path, flags: &[&str]) -> Self {
+        let mut command = Command::new(Self::binary());
+        command.arg("serve").arg("--root").arg(root).arg("--socket").arg(socket).args(flags);
+        let child = command.stdin(Stdio::null()).stderr(Stdio::null()).spawn().expect("gofer starts");
+        assert!(eventually(|| UnixStream::connect(socket).is_ok()), "gofer listens");
+        Self { child }
+    }
+
     /// A gofer that was started otherwise.
     #[must_use]
     pub fn of(child: Child) -> Self {
@@ -107,13 +120,55 @@ impl Gofer {
         field(&rollup, "Pss_Anon:")
     }
 
+    /// Shared memory in KiB, its share of what others map too.
+    ///
+    /// # Panics
+    /// If the process is gone.
+    #[must_use]
+    pub fn shared_kib(&self) -> u64 {
+        let rollup = fs::read_to_string(format!("/proc/{}/smaps_rollup", self.pid())).expect("smaps_rollup");
+        field(&rollup, "Pss_Shmem:")
+    }
+
     /// Threads.
     ///
     /// # Panics
     /// If the process is gone.
     #[must_use]
     pub fn threads(&self) -> u64 {
-        field(&fs::read_to_string(format!("/proc/{}/status", self.pid())).expect("status"), "Threads:")
+        self.status("Threads:")
+    }
+
+    /// A number of `/proc/PID/status`, such as `VmPeak:`.
+    ///
+    /// # Panics
+    /// If the process is gone or has no such line.
+    #[must_use]
+    pub fn status(&self, line: &str) -> u64 {
+        field(&fs::read_to_string(format!("/proc/{}/status", self.pid())).expect("status"), line)
+    }
+
+    /// Mappings.
+    ///
+    /// # Panics
+    /// If the process is gone.
+    #[must_use]
+    pub fn mappings(&self) -> usize {
+        fs::read_to_string(format!("/proc/{}/maps", self.pid())).expect("maps").lines().count()
+    }
+
+    /// CPU time that the process has used, in milliseconds, user and system.
+    ///
+    /// # Panics
+    /// If the process is gone.
+    #[must_use]
+    pub fn cpu_ms(&self) -> u64 {
+        let stat = fs::read_to_string(format!("/proc/{}/stat", self.pid())).expect("stat");
+        // The command's name, which may hold anything, ends with the last parenthesis.
+        let (_, behind) = stat.rsplit_once(')').expect("a name");
+        let ticks: u64 = behind.split_whitespace().skip(11).take(2).map(|n| n.parse::<u64>().expect("ticks")).sum();
+        // 100 in a second, on every architecture (USER_HZ).
+        ticks * 10
     }
 }
 

@@ -7,6 +7,7 @@ pub mod raw;
 pub mod requests;
 pub mod say;
 pub mod served;
+pub mod vm;
 
 pub use process::Gofer;
 pub use raw::{Answer, Raw};

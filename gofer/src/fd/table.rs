@@ -65,6 +65,15 @@ impl FdTable {
         Ok(state.insert(fd))
     }
 
+    /// Gives two descriptors numbers, or neither: `EMFILE` if there is no room for both.
+    pub(crate) fn insert_pair(&self, first: Fd, second: Fd) -> Result<(FdId, FdId), Errno> {
+        let (mut pair, mut ids) = (vec![first, second], [FdId::NONE; 2]);
+        let mut free = ids.iter_mut();
+        self.insert_all(&mut pair, |id| free.next().map(|slot| *slot = id).unwrap_or_default())?;
+        let [first, second] = ids;
+        Ok((first, second))
+    }
+
     /// What `id` stands for; `EBADF` if nothing.
     pub(crate) fn find(&self, id: FdId) -> Result<Fd, Errno> {
         let state = self.state.read().unwrap_or_else(PoisonError::into_inner);

@@ -18,10 +18,6 @@ use std::os::fd::{BorrowedFd, OwnedFd};
 
 use crate::Mid;
 
-mod socket;
-
-pub use socket::{ClientSocket, ServerSocket, SocketHeader};
-
 /// What precedes a request's payload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header {

@@ -50,7 +50,9 @@ impl Mounted {
     /// A tmpfs with `options`, such as `size=64k`, on a directory of its own.
     #[must_use]
     pub fn tmpfs(options: &str) -> Self {
-        Self::on_own_directory(|at| run("mount", [o("-t"), o("tmpfs"), o("-o"), o(options), o("tmpfs"), at.as_os_str()]))
+        Self::on_own_directory(|at| {
+            run("mount", [o("-t"), o("tmpfs"), o("-o"), o(options), o("tmpfs"), at.as_os_str()])
+        })
     }
 
     /// A file system of `kind`, made by `mkfs.KIND` in a file of `mib` MiB; none, said aloud, where there is no such
@@ -91,8 +93,7 @@ impl Mounted {
     #[must_use]
     pub fn overlay(lower: &[&Path], upper: &Path, work: &Path) -> Self {
         let lower: Vec<_> = lower.iter().map(|path| path.display().to_string()).collect();
-        let options =
-            format!("lowerdir={},upperdir={},workdir={}", lower.join(":"), upper.display(), work.display());
+        let options = format!("lowerdir={},upperdir={},workdir={}", lower.join(":"), upper.display(), work.display());
         Self::on_own_directory(|at| {
             run("mount", [o("-t"), o("overlay"), o("-o"), o(&options), o("overlay"), at.as_os_str()]);
         })

@@ -5,8 +5,8 @@ use std::os::fd::OwnedFd;
 use gofer_protocol::codec::{Data, StringArrayBuf};
 use gofer_protocol::message::{
     BindAtReply, BindAtRequest, ConnectRequest, FStatFsRequest, Getdents64Reply, Getdents64Request, LinkAtRequest,
-    MkdirAtRequest, MknodAtRequest, PReadReply, PReadRequest, PWriteReply, PWriteRequest, RenameAtRequest, SetStatReply,
-    SetStatRequest, SymlinkAtRequest, UnlinkAtRequest, WalkStatReply, WalkStatRequest,
+    MkdirAtRequest, MknodAtRequest, PReadReply, PReadRequest, PWriteReply, PWriteRequest, RenameAtRequest,
+    SetStatReply, SetStatRequest, SymlinkAtRequest, UnlinkAtRequest, WalkStatReply, WalkStatRequest,
 };
 use gofer_protocol::record::{CreateCommon, FileMode, FileType, Inode, StatFs, Statx, StatxMask, Timespec};
 use gofer_protocol::{Errno, FdId, Gid, Uid};

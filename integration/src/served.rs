@@ -72,6 +72,17 @@ impl Served {
         Self { _dir: Some(dir), ..Self::started(&path, flags, as_nobody) }
     }
 
+    /// How many descriptors the server holds between two requests.
+    ///
+    /// # Panics
+    /// If it is gone.
+    #[must_use]
+    pub fn descriptors(&self) -> usize {
+        // A reply is out before the server has closed what it donated; the next one shows that it has.
+        self.client.fstat(self.root).expect("the root");
+        self.gofer.descriptors().len()
+    }
+
     /// The served directory, as the host sees it.
     #[must_use]
     pub fn path(&self) -> &Path {

@@ -185,7 +185,10 @@ fn a_file_systems_attributes_are_the_hosts_the_longest_name_included() {
             let host = rustix::fs::statfs(path).expect("statfs");
             let named = |value: i64| u64::try_from(value).expect("not negative");
             assert_eq!((ours.fs_type, ours.block_size), (named(host.f_type), host.f_bsize), "{}", path.display());
-            assert_eq!((ours.blocks, ours.blocks_free, ours.blocks_available), (host.f_blocks, host.f_bfree, host.f_bavail));
+            assert_eq!(
+                (ours.blocks, ours.blocks_free, ours.blocks_available),
+                (host.f_blocks, host.f_bfree, host.f_bavail)
+            );
             assert_eq!((ours.files, ours.files_free), (host.f_files, host.f_ffree));
             assert_eq!(ours.name_length, named(host.f_namelen));
             assert_ne!(ours.name_length, 0);

@@ -95,7 +95,8 @@ impl Client {
         let (file, _) = raw.open(file, 0).expect("open");
         let mut channels = Vec::new();
         while let Ok(offer) = raw.channel() {
-            let (offset, length) = (u64::try_from(offer.place.data_offset).expect("an offset"), offer.place.data_length);
+            let (offset, length) =
+                (u64::try_from(offer.place.data_offset).expect("an offset"), offer.place.data_length);
             let memory = offer.memory.try_clone().expect("a descriptor");
             channels.push((offer.connect(), memory, offset, length));
         }
@@ -154,7 +155,7 @@ fn pages_of_channels_that_were_never_touched_cost_nothing_and_a_burst_can_be_giv
     let connected = state("100 clients with 4 channels each");
     // The page with the window's header, of which the client's mapping has its share.
     assert!(connected.1 <= idle.1 + channels as u64 * 8, "{} KiB of {channels} channels", connected.1);
-    assert!(connected.2 <= idle.2 + channels * 4, "{} mappings", connected.2);
+    assert!(connected.2 <= idle.2 + channels * 8, "{} mappings", connected.2);
 
     clients.iter().for_each(Client::burst);
     let burst = state("after 1 MiB through each");
@@ -171,5 +172,7 @@ fn pages_of_channels_that_were_never_touched_cost_nothing_and_a_burst_can_be_giv
     drop(clients);
     assert!(eventually(|| gofer.threads() <= 2), "threads go with their clients");
     let left = state("all clients gone");
-    assert!(left.1 <= idle.1 + 8 && left.2 <= idle.2 + 16, "memory and mappings go with the clients");
+    // Not the mappings: the C library keeps the stacks of threads that ended, up to 40 MiB of address space.
+    assert!(left.1 <= idle.1 + 8, "windows go with their clients: {} KiB", left.1);
+    assert!(left.0 <= connected.0, "{} KiB", left.0);
 }

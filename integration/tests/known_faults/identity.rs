@@ -29,7 +29,7 @@ fn succeeded(result: Result<SetStatReply, Errno>) {
 #[test]
 fn a_thousand_files_created_and_removed_leave_no_descriptor() {
     let served = Served::new();
-    let before = served.gofer.descriptors().len();
+    let before = served.descriptors();
     for number in 0..1000 {
         let name = format!("f{number}");
         let (child, open, donated) = served.client.create(served.root, &name).expect("create");
@@ -39,14 +39,14 @@ fn a_thousand_files_created_and_removed_leave_no_descriptor() {
         served.client.unlink(served.root, &name).expect("unlink");
         served.client.close(&[child.control_fd, walked]);
     }
-    assert_eq!((served.gofer.descriptors().len(), deleted(&served)), (before, 0));
+    assert_eq!((served.descriptors(), deleted(&served)), (before, 0));
 }
 
 /// Row B31.
 #[test]
 fn four_thousand_sockets_bound_and_removed_leave_no_descriptor_and_no_name() {
     let served = Served::with(&["--host-uds=create"], |_| ());
-    let before = served.gofer.descriptors().len();
+    let before = served.descriptors();
     for number in 0..4096 {
         let name = format!("s{number}");
         let (child, bound, donated) = served.client.bind(served.root, &name, STREAM).expect("bind");
@@ -54,7 +54,7 @@ fn four_thousand_sockets_bound_and_removed_leave_no_descriptor_and_no_name() {
         served.client.close(&[child.control_fd, bound]);
         served.client.unlink(served.root, &name).expect("unlink");
     }
-    assert_eq!(served.gofer.descriptors().len(), before);
+    assert_eq!(served.descriptors(), before);
     assert_eq!(fs::read_dir(served.path()).expect("the root").count(), 0);
 }
 
@@ -65,14 +65,14 @@ fn a_bind_that_fails_late_leaves_neither_a_file_nor_a_descriptor() {
         return;
     }
     let served = Served::by_nobody(&["--host-uds=create"], |_| ());
-    let before = served.gofer.descriptors().len();
+    let before = served.descriptors();
     for _ in 0..10 {
         let create = CreateCommon::new(served.root, Uid(0), Gid(0), common(served.root, FileType::Socket, 0o755).mode);
         let bound = served.client.ask(&BindAtRequest { create, sock_type: STREAM, name: string("s") });
         assert_eq!(bound.map(|_| ()), Err(Errno::EPERM), "it may not give files away");
         assert_eq!(fs::read_dir(served.path()).expect("the root").count(), 0);
     }
-    assert_eq!(served.gofer.descriptors().len(), before);
+    assert_eq!(served.descriptors(), before);
     assert!(served.client.bind(served.root, "s", STREAM).is_ok(), "and the name is free");
 }
 
@@ -184,7 +184,7 @@ fn a_size_that_could_be_set_once_can_be_set_after_a_chmod() {
 #[test]
 fn a_thousand_hard_links_made_and_removed_leave_no_descriptor() {
     let served = Served::with(&[], |dir| fs::write(dir.join("f"), "").expect("a file"));
-    let before = served.gofer.descriptors().len();
+    let before = served.descriptors();
     let target = served.client.walk_to(served.root, "f");
     let links: Vec<FdId> = (0..1000)
         .map(|number| served.client.link(target, served.root, &format!("l{number}")).expect("link").control_fd)
@@ -196,7 +196,7 @@ fn a_thousand_hard_links_made_and_removed_leave_no_descriptor() {
     }
     served.client.unlink(served.root, "f").expect("unlink");
     served.client.close(&[target]);
-    assert_eq!((served.gofer.descriptors().len(), deleted(&served)), (before, 0));
+    assert_eq!((served.descriptors(), deleted(&served)), (before, 0));
 }
 
 /// Row B48, as far as a client sees it.

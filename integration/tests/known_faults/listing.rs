@@ -92,7 +92,8 @@ fn agrees_with_lstat(served: &Served, dir: FdId, path: &Path, what: &str) {
     let entries = served.client.list(dir).expect("list");
     let listed: BTreeMap<&[u8], &Entry> = entries.iter().map(|entry| (&entry.name[..], entry)).collect();
     assert_eq!(listed.len(), entries.len(), "{what}: each name once");
-    let host: BTreeSet<_> = fs::read_dir(path).expect("the directory").map(|e| e.expect("an entry").file_name()).collect();
+    let host: BTreeSet<_> =
+        fs::read_dir(path).expect("the directory").map(|e| e.expect("an entry").file_name()).collect();
     assert_eq!(listed.len(), host.len(), "{what}: every name");
     for name in host {
         let stat = fs::symlink_metadata(path.join(&name)).expect("an entry");

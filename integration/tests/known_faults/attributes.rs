@@ -19,14 +19,14 @@ const STREAM: u32 = 1;
 /// Row B65.
 #[test]
 fn the_mode_of_every_kind_of_file_is_set_but_of_a_symlink() {
-    sets_modes(Served::with(&["--host-uds=create"], one_of_each));
+    sets_modes(&Served::with(&["--host-uds=create"], one_of_each));
 }
 
 /// Row B65.
 #[test]
 fn a_gofer_without_rights_sets_the_mode_of_every_kind_of_file_too() {
     if can_be_nobody() {
-        sets_modes(Served::by_nobody(&["--host-uds=create"], one_of_each));
+        sets_modes(&Served::by_nobody(&["--host-uds=create"], one_of_each));
     }
 }
 
@@ -36,10 +36,10 @@ fn one_of_each(dir: &Path) {
     mkfifoat(CWD, dir.join("fifo"), Mode::from_raw_mode(0o644)).expect("a FIFO");
     fs::create_dir(dir.join("directory")).expect("a directory");
     fs::write(dir.join("unreadable"), "").expect("a file");
-    fs::set_permissions(dir.join("unreadable"), fs::Permissions::from_mode(0)).expect("chmod");
+    fs::set_permissions(dir.join("unreadable"), fs::Permissions::from_mode(0o000)).expect("chmod");
 }
 
-fn sets_modes(served: Served) {
+fn sets_modes(served: &Served) {
     let (bound, _, _) = served.client.bind(served.root, "socket", STREAM).expect("bind");
     let none = SetStatReply { failure_mask: StatxMask::default(), failure_errno: 0 };
     for name in ["socket", "fifo", "directory", "unreadable"] {

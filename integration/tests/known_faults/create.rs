@@ -14,7 +14,7 @@ fn stray_flags_of_an_open_never_make_a_file() {
     const TMPFILE: u32 = 0o20_000_000 | DIRECTORY;
     let served = Served::with(&[], |dir| fs::write(dir.join("f"), "content").expect("a file"));
     let file = served.client.walk_to(served.root, "f");
-    for stray in [TMPFILE, CREAT, DIRECTORY, u32::MAX & !0o1003] {
+    for stray in [TMPFILE, CREAT, DIRECTORY, !0o1003] {
         for access in [1, 2] {
             assert_eq!(served.client.open(served.root, access | stray).map(|_| ()), Err(Errno::EISDIR), "{stray:o}");
         }

@@ -18,12 +18,15 @@ pub struct Gofer {
 const INHERITED: i32 = 3;
 
 impl Gofer {
-    /// The binary that `cargo build` made.
+    /// The binary under test: `GOFER_BINARY`, or what `cargo build` made beside this test.
     ///
     /// # Panics
     /// If it is not there.
     #[must_use]
     pub fn binary() -> PathBuf {
+        if let Some(binary) = std::env::var_os("GOFER_BINARY") {
+            return binary.into();
+        }
         // This test is target/<triple>/<profile>/deps/name-hash.
         let exe = std::env::current_exe().expect("the test's own path");
         let profile = exe.ancestors().nth(2).expect("a target directory");
@@ -59,19 +62,6 @@ impl Gofer {
         inherit(&mut command, theirs.into());
         let child = command.spawn().expect("gofer starts");
         (Self { child }, ours)
-    }
-
-    /// Starts `gofer serve --root ROOT --socket SOCKET FLAGS...` and waits until it listens.
-    ///
-    /// # Panics
-    /// If it does not.
-    #[must_use]
-    pub fn listen(root: &Path, socket: &Path, flags: &[&str]) -> Self {
-        let mut command = Command::new(Self::binary());
-        command.arg("serve").arg("--root").arg(root).arg("--socket").arg(socket).args(flags);
-        let child = command.stdin(Stdio::null()).stderr(Stdio::null()).spawn().expect("gofer starts");
-        assert!(eventually(|| UnixStream::connect(socket).is_ok()), "gofer listens");
-        Self { child }
     }
 
     /// A gofer that was started otherwise.
@@ -118,6 +108,16 @@ impl Gofer {
     pub fn anonymous_kib(&self) -> u64 {
         let rollup = fs::read_to_string(format!("/proc/{}/smaps_rollup", self.pid())).expect("smaps_rollup");
         field(&rollup, "Pss_Anon:")
+    }
+
+    /// How many descriptors it may have.
+    ///
+    /// # Panics
+    /// If the process is gone.
+    #[must_use]
+    pub fn descriptor_limit(&self) -> u64 {
+        let limits = fs::read_to_string(format!("/proc/{}/limits", self.pid())).expect("limits");
+        field(&limits, "Max open files")
     }
 
     /// Shared memory in KiB, its share of what others map too.

@@ -287,15 +287,13 @@ impl Shared {
     /// Expects to be number `turn` of all accesses.
     fn check_and_write(&self, turn: u32) {
         // SAFETY: loom verifies that nothing else accesses the cell meanwhile, and panics before the access if not.
-        self.0.bytes.with_mut(|bytes| unsafe {
-            assert_eq!(*bytes, turn);
-            *bytes = turn + 1;
-        });
+        let before = self.0.bytes.with_mut(|bytes| unsafe { bytes.replace(turn + 1) });
+        assert_eq!(before, turn);
     }
 
     fn touch(&self) {
         // SAFETY: as above.
-        self.0.bytes.with_mut(|bytes| unsafe { *bytes += 1 });
+        self.0.bytes.with_mut(|bytes| unsafe { bytes.write(0) });
     }
 }
 

@@ -1,13 +1,13 @@
 //! What lies below the served tree, and what the host does to it meanwhile.
 
 use std::fs::{self, File};
-use std::os::unix::net::UnixStream;
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Instant;
 
 use gofer_integration::mounts::{Mounted, in_private_namespace};
-use gofer_integration::{Gofer, Raw, Served, say};
+use gofer_integration::{Listening, Raw, Served, say};
+use gofer_protocol::FdId;
 
 /// Row B90.
 #[test]
@@ -49,12 +49,9 @@ fn twenty_clients_that_list_a_huge_directory_take_memory_for_their_replies_only(
         for number in 0..count {
             File::create(tmpfs.path().join(format!("file-{number:08}"))).expect("a file");
         }
-        let sockets = tempfile::tempdir().expect("a directory");
-        let socket = sockets.path().join("socket");
-        let gofer = Gofer::listen(tmpfs.path(), &socket, &[]);
-        let clients: Vec<Raw> =
-            (0..CLIENTS).map(|_| Raw::new(UnixStream::connect(&socket).expect("a connection"))).collect();
-        let roots: Vec<_> = clients.iter().map(Raw::mount).collect();
+        let listening = Listening::at(tmpfs.path(), &[]);
+        let gofer = &listening.gofer;
+        let clients: Vec<(Raw, FdId)> = (0..CLIENTS).map(|_| listening.client()).collect();
         let before = gofer.anonymous_kib();
         let (start, done, peak) = (Barrier::new(CLIENTS), AtomicBool::new(false), AtomicU64::new(before));
         let began = Instant::now();
@@ -67,11 +64,10 @@ fn twenty_clients_that_list_a_huge_directory_take_memory_for_their_replies_only(
             });
             let listing: Vec<_> = clients
                 .iter()
-                .zip(roots)
                 .map(|(client, root)| {
                     let start = &start;
                     scope.spawn(move || {
-                        let (open, _) = client.open(root, 0).expect("open");
+                        let (open, _) = client.open(*root, 0).expect("open");
                         start.wait();
                         // The largest budget there is.
                         let mut listed = 0;

@@ -2,13 +2,12 @@
 
 use std::fs::{self, File};
 use std::os::fd::OwnedFd;
-use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::process::Command;
 use std::time::Instant;
 
 use gofer_integration::process::eventually;
-use gofer_integration::{Gofer, Raw, Served, say};
+use gofer_integration::{Listening, Raw, Served, say};
 use gofer_protocol::transport::channel::ClientChannel;
 use gofer_protocol::{FdId, Mid};
 use rustix::fs::FallocateFlags;
@@ -88,9 +87,8 @@ struct Client {
 }
 
 impl Client {
-    fn connect(socket: &Path) -> Self {
-        let raw = Raw::new(UnixStream::connect(socket).expect("a connection"));
-        let root = raw.mount();
+    fn connect(listening: &Listening) -> Self {
+        let (raw, root) = listening.client();
         let file = raw.walk_to(root, "f");
         let (file, _) = raw.open(file, 0).expect("open");
         let mut channels = Vec::new();
@@ -131,11 +129,8 @@ fn pages_of_channels_that_were_never_touched_cost_nothing_and_a_burst_can_be_giv
     // Three descriptors a channel and some.
     let hard = rustix::process::getrlimit(Resource::Nofile).maximum;
     rustix::process::setrlimit(Resource::Nofile, Rlimit { current: hard, maximum: hard }).expect("its own limit");
-    let dir = tempfile::tempdir().expect("a directory");
-    fs::write(dir.path().join("f"), vec![1; 1 << 20]).expect("a file");
-    let sockets = tempfile::tempdir().expect("a directory");
-    let socket = sockets.path().join("socket");
-    let gofer = Gofer::listen(dir.path(), &socket, &[]);
+    let listening = Listening::with(&[], |dir| fs::write(dir.join("f"), vec![1; 1 << 20]).expect("a file"));
+    let gofer = &listening.gofer;
     assert!(eventually(|| gofer.threads() <= 2), "the first try's connection is over");
     let state = |when: &str| {
         let (anonymous, shared) = (gofer.anonymous_kib(), gofer.shared_kib());
@@ -148,7 +143,7 @@ fn pages_of_channels_that_were_never_touched_cost_nothing_and_a_burst_can_be_giv
         (anonymous, shared, mappings)
     };
     let idle = state("idle");
-    let clients: Vec<Client> = (0..CLIENTS).map(|_| Client::connect(&socket)).collect();
+    let clients: Vec<Client> = (0..CLIENTS).map(|_| Client::connect(&listening)).collect();
     let channels: usize = clients.iter().map(|client| client.channels.len()).sum();
     assert_eq!(channels, CLIENTS * 4);
 

@@ -36,7 +36,7 @@ fn three_hundred_thousand_files_are_walked_with_descriptors_for_live_numbers_onl
         say::measured(format_args!("{COUNT} files walked, none kept: {memory} KiB before, {after} after"));
         assert!(after <= memory + 1024, "{memory} KiB became {after}");
 
-        let limit = usize::try_from(served.gofer_limit()).unwrap_or(usize::MAX);
+        let limit = usize::try_from(served.gofer.descriptor_limit()).unwrap_or(usize::MAX);
         let kept = KEPT.min(limit - descriptors - 10);
         let live: Vec<FdId> = (0..kept).map(|number| served.client.walk_to(served.root, &number.to_string())).collect();
         assert_eq!(served.descriptors(), descriptors + kept);
@@ -47,19 +47,6 @@ fn three_hundred_thousand_files_are_walked_with_descriptors_for_live_numbers_onl
         }
         assert_eq!(served.descriptors(), descriptors);
     });
-}
-
-/// What a gofer may have, as its kernel says.
-trait Limit {
-    fn gofer_limit(&self) -> u64;
-}
-
-impl Limit for Served {
-    fn gofer_limit(&self) -> u64 {
-        let limits = std::fs::read_to_string(format!("/proc/{}/limits", self.gofer.pid())).expect("limits");
-        let line = limits.lines().find_map(|line| line.strip_prefix("Max open files")).expect("a limit");
-        line.split_whitespace().next().and_then(|soft| soft.parse().ok()).unwrap_or(u64::MAX)
-    }
 }
 
 /// Row B126.
@@ -93,7 +80,7 @@ fn runs_out_and_recovers(limit: Option<u64>) {
             None => command,
         }
     });
-    let limit = served.gofer_limit();
+    let limit = served.gofer.descriptor_limit();
     if limit > MOST && !say::long() {
         return say::skipped(format_args!("the machine's limit is {limit}: GOFER_LONG=1 runs it"));
     }

@@ -16,7 +16,7 @@ use rustix::process::{Resource, Rlimit};
 /// Row B138.
 #[test]
 fn walking_through_a_source_tree_costs_about_what_find_costs() {
-    const DIRECTORIES: usize = 400;
+    const DIRECTORIES: usize = 200;
     const FILES: usize = 50;
     let served = Served::with(&[], |root| {
         for dir in 0..DIRECTORIES {

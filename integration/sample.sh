@@ -30,7 +30,7 @@ show mv /docs/note.txt /note.txt
 show rm /note.txt
 show ping
 
-printf '\nThe server process, a client of four channels having come and gone:\n'
+printf '\nThe server process, its clients having come and gone:\n'
 awk '/^(Rss|Pss|Pss_Anon|Private_Dirty):/ { printf "  %-15s %6d KiB\n", $1, $2 }' "/proc/$server/smaps_rollup"
 awk '/^Threads:/ { printf "  %-15s %6d\n", $1, $2 }' "/proc/$server/status"
 

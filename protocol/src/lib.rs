@@ -9,7 +9,7 @@
 //! | decode | [`message`], one file per family, over [`codec`] |
 //! | encode the reply and hand it over | the same files, and [`transport`] again |
 //!
-//! Programs that want to *use* a LISAFS server start at `client`.
+//! Programs that want to *use* a LISAFS server start at [`client`].
 //!
 //! All integers are little-endian and records are the machine's own layout, so that big-endian machines are refused at
 //! compile time. Nothing here allocates from a count that the peer sent, and no input reaches a panic.
@@ -18,6 +18,7 @@
 #[cfg(not(target_endian = "little"))]
 compile_error!("LISAFS records are little-endian machine layout");
 
+pub mod client;
 pub mod codec;
 pub mod errno;
 pub mod id;

@@ -1,9 +1,9 @@
 //! A connection's numbers. Look-ups clone a reference; the lock is a leaf, and nothing is dropped under it.
 
-use std::collections::HashMap;
 use std::sync::{Arc, PoisonError, RwLock};
 
 use gofer_protocol::{Errno, FdId};
+use hashbrown::HashMap;
 
 use super::{BoundSocket, ControlFd, Fd, OpenFd};
 

@@ -25,6 +25,7 @@ pub fn long() -> bool {
 fn say(kind: &str, what: &dyn std::fmt::Display) {
     let thread = std::thread::current();
     let test = thread.name().unwrap_or_default();
-    // Not eprintln!, which the runner captures; and on a line of its own, which the runner may have begun. A closed standard error is no reason to fail.
+    // Not eprintln!, which the runner captures; and on a line of its own, since the runner may have begun one. A closed
+    // standard error is no reason to fail.
     let _ = writeln!(std::io::stderr(), "\n{kind}: {test}: {what}");
 }

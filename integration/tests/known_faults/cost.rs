@@ -70,8 +70,8 @@ fn tree(client: &Raw, dir: FdId) -> usize {
 fn find_cpu_ms(root: &Path, rounds: usize) -> u64 {
     // The shell's own record of its children is the only one that other tests' children are not in.
     let script = format!(
-        "for round in $(seq {rounds}); do find \"$0\" -printf '%s %i\\n' > /dev/null; done; read -r line < /proc/$$/stat; \
-         echo \"$line\""
+        "for round in $(seq {rounds}); do find \"$0\" -printf '%s %i\\n' > /dev/null; done; \
+         read -r line < /proc/$$/stat; echo \"$line\""
     );
     let output = Command::new("sh").args(["-c", &script]).arg(root).output().expect("sh");
     let stat = String::from_utf8(output.stdout).expect("a line");

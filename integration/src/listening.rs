@@ -17,7 +17,8 @@ pub struct Listening {
     /// The server.
     pub gofer: Gofer,
     socket: PathBuf,
-    dir: TempDir,
+    path: PathBuf,
+    _dir: Option<TempDir>,
     _home: TempDir,
 }
 
@@ -30,12 +31,22 @@ impl Listening {
     pub fn with(flags: &[&str], prepare: impl FnOnce(&Path)) -> Self {
         let dir = tempfile::tempdir().expect("a temporary directory");
         prepare(dir.path());
+        let path = dir.path().to_owned();
+        Self { _dir: Some(dir), ..Self::at(&path, flags) }
+    }
+
+    /// Serves a directory that is there, and that the caller keeps.
+    ///
+    /// # Panics
+    /// If it cannot be started.
+    #[must_use]
+    pub fn at(path: &Path, flags: &[&str]) -> Self {
         let home = tempfile::tempdir().expect("a temporary directory");
         let socket = home.path().join("socket");
         let mut command = Command::new(Gofer::binary());
-        command.arg("serve").arg("--root").arg(dir.path()).arg("--socket").arg(&socket).args(flags);
+        command.arg("serve").arg("--root").arg(path).arg("--socket").arg(&socket).args(flags);
         let child = command.stdin(Stdio::null()).stderr(Stdio::null()).spawn().expect("gofer starts");
-        let listening = Self { gofer: Gofer::of(child), socket, dir, _home: home };
+        let listening = Self { gofer: Gofer::of(child), socket, path: path.to_owned(), _dir: None, _home: home };
         assert!(eventually(|| UnixStream::connect(&listening.socket).is_ok()), "the server listens");
         listening
     }
@@ -60,6 +71,6 @@ impl Listening {
     /// The served directory, as the host sees it.
     #[must_use]
     pub fn path(&self) -> &Path {
-        self.dir.path()
+        &self.path
     }
 }

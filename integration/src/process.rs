@@ -18,12 +18,15 @@ pub struct Gofer {
 const INHERITED: i32 = 3;
 
 impl Gofer {
-    /// The binary that `cargo build` made.
+    /// The binary under test: `GOFER_BINARY`, or what `cargo build` made beside this test.
     ///
     /// # Panics
     /// If it is not there.
     #[must_use]
     pub fn binary() -> PathBuf {
+        if let Some(binary) = std::env::var_os("GOFER_BINARY") {
+            return binary.into();
+        }
         // This test is target/<triple>/<profile>/deps/name-hash.
         let exe = std::env::current_exe().expect("the test's own path");
         let profile = exe.ancestors().nth(2).expect("a target directory");
@@ -107,13 +110,65 @@ impl Gofer {
         field(&rollup, "Pss_Anon:")
     }
 
+    /// How many descriptors it may have.
+    ///
+    /// # Panics
+    /// If the process is gone.
+    #[must_use]
+    pub fn descriptor_limit(&self) -> u64 {
+        let limits = fs::read_to_string(format!("/proc/{}/limits", self.pid())).expect("limits");
+        field(&limits, "Max open files")
+    }
+
+    /// Shared memory in KiB, its share of what others map too.
+    ///
+    /// # Panics
+    /// If the process is gone.
+    #[must_use]
+    pub fn shared_kib(&self) -> u64 {
+        let rollup = fs::read_to_string(format!("/proc/{}/smaps_rollup", self.pid())).expect("smaps_rollup");
+        field(&rollup, "Pss_Shmem:")
+    }
+
     /// Threads.
     ///
     /// # Panics
     /// If the process is gone.
     #[must_use]
     pub fn threads(&self) -> u64 {
-        field(&fs::read_to_string(format!("/proc/{}/status", self.pid())).expect("status"), "Threads:")
+        self.status("Threads:")
+    }
+
+    /// A number of `/proc/PID/status`, such as `VmPeak:`.
+    ///
+    /// # Panics
+    /// If the process is gone or has no such line.
+    #[must_use]
+    pub fn status(&self, line: &str) -> u64 {
+        field(&fs::read_to_string(format!("/proc/{}/status", self.pid())).expect("status"), line)
+    }
+
+    /// Mappings.
+    ///
+    /// # Panics
+    /// If the process is gone.
+    #[must_use]
+    pub fn mappings(&self) -> usize {
+        fs::read_to_string(format!("/proc/{}/maps", self.pid())).expect("maps").lines().count()
+    }
+
+    /// CPU time that the process has used, in milliseconds, user and system.
+    ///
+    /// # Panics
+    /// If the process is gone.
+    #[must_use]
+    pub fn cpu_ms(&self) -> u64 {
+        let stat = fs::read_to_string(format!("/proc/{}/stat", self.pid())).expect("stat");
+        // The command's name, which may hold anything, ends with the last parenthesis.
+        let (_, behind) = stat.rsplit_once(')').expect("a name");
+        let ticks: u64 = behind.split_whitespace().skip(11).take(2).map(|n| n.parse::<u64>().expect("ticks")).sum();
+        // 100 in a second, on every architecture (USER_HZ).
+        ticks * 10
     }
 }
 

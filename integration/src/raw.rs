@@ -15,6 +15,7 @@ use gofer_protocol::record::{CreateCommon, FileMode, FileType, Inode, Statx};
 use gofer_protocol::transport::channel::ClientChannel;
 use gofer_protocol::transport::window::Window;
 use gofer_protocol::{Errno, FdId, Gid, Mid, Request, Uid, Wire};
+use rustix::io::retry_on_intr;
 use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg};
 
 /// A client on a socket, without channels.
@@ -83,7 +84,8 @@ impl Raw {
             let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(16))];
             let mut control = RecvAncillaryBuffer::new(&mut space);
             let mut parts = [IoSliceMut::new(&mut header[filled..])];
-            let got = recvmsg(&self.stream, &mut parts, &mut control, RecvFlags::CMSG_CLOEXEC);
+            // A socket with a time-out is not resumed after a signal, nor after a tracer's attach (signal(7)).
+            let got = retry_on_intr(|| recvmsg(&self.stream, &mut parts, &mut control, RecvFlags::CMSG_CLOEXEC));
             let got = got.expect("an answer in time");
             for message in control.drain() {
                 if let RecvAncillaryMessage::ScmRights(received) = message {

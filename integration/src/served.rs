@@ -1,10 +1,13 @@
 //! A temporary directory with a gofer on it, and a client: what most tests start from.
 
-use std::path::Path;
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use gofer_protocol::FdId;
 use tempfile::TempDir;
 
+use crate::child::{NOBODY, as_nobody};
 use crate::{Gofer, Raw};
 
 /// A served temporary directory. Field order is drop order: the server goes before what it serves.
@@ -16,7 +19,8 @@ pub struct Served {
     pub root: FdId,
     /// The server.
     pub gofer: Gofer,
-    dir: TempDir,
+    path: PathBuf,
+    _dir: Option<TempDir>,
 }
 
 impl Served {
@@ -34,16 +38,55 @@ impl Served {
     pub fn with(flags: &[&str], prepare: impl FnOnce(&Path)) -> Self {
         let dir = tempfile::tempdir().expect("a temporary directory");
         prepare(dir.path());
-        let (gofer, stream) = Gofer::serve(dir.path(), flags);
+        let path = dir.path().to_owned();
+        Self { _dir: Some(dir), ..Self::at(&path, flags) }
+    }
+
+    /// Serves a directory that is there, and that the caller keeps.
+    #[must_use]
+    pub fn at(path: &Path, flags: &[&str]) -> Self {
+        Self::started(path, flags, |command| command)
+    }
+
+    /// As [`Served::at`], with the command changed before it starts.
+    #[must_use]
+    pub fn started(path: &Path, flags: &[&str], change: impl FnOnce(&mut Command) -> &mut Command) -> Self {
+        let (gofer, stream) = Gofer::serve_with(path, flags, change);
         let client = Raw::new(stream);
         let root = client.mount();
-        Self { client, root, gofer, dir }
+        Self { client, root, gofer, path: path.to_owned(), _dir: None }
+    }
+
+    /// As [`Served::with`], by a gofer that runs as [`crate::child::NOBODY`], to whom the directory and all in it
+    /// belong.
+    ///
+    /// # Panics
+    /// If this process may not give files away; ask [`crate::child::can_be_nobody`].
+    #[must_use]
+    pub fn by_nobody(flags: &[&str], prepare: impl FnOnce(&Path)) -> Self {
+        let dir = tempfile::tempdir().expect("a temporary directory");
+        prepare(dir.path());
+        let owner = format!("{NOBODY}:{NOBODY}");
+        crate::mounts::run("chown", [OsStr::new("-hR"), OsStr::new(&owner), dir.path().as_os_str()]);
+        let path = dir.path().to_owned();
+        Self { _dir: Some(dir), ..Self::started(&path, flags, as_nobody) }
+    }
+
+    /// How many descriptors the server holds between two requests.
+    ///
+    /// # Panics
+    /// If it is gone.
+    #[must_use]
+    pub fn descriptors(&self) -> usize {
+        // A reply is out before the server has closed what it donated; the next one shows that it has.
+        self.client.fstat(self.root).expect("the root");
+        self.gofer.descriptors().len()
     }
 
     /// The served directory, as the host sees it.
     #[must_use]
     pub fn path(&self) -> &Path {
-        self.dir.path()
+        &self.path
     }
 }
 

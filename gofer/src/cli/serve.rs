@@ -106,13 +106,13 @@ impl Args {
 }
 
 pub(super) fn run(args: &Args) -> Result<(), Failure> {
-    limits::use_one_arena();
     crate::log::start(if args.verbose { tracing::Level::DEBUG } else { tracing::Level::INFO });
     let inherited = args.fd.map(inherited::connected_socket).transpose()?;
     let service = Service::new(args)?;
     let open_files = limits::raise_open_files();
     let root = args.root.display();
     tracing::info!("serving {root} unconfined, with all rights of this user, up to {open_files} descriptors");
+    limits::give_back_free_memory();
     match (inherited, &args.socket) {
         (Some(socket), _) => run_until_done(service.serve_one(socket)),
         (None, Some(path)) => {

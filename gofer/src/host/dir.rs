@@ -152,33 +152,39 @@ fn push(
 ) -> usize {
     let bytes = entry.file_name().to_bytes();
     let Some(name) = SizedString::new(bytes).filter(|_| !matches!(bytes, b"." | b"..")) else { return 0 };
-    let (ino, dev_major, dev_minor) = match (devices, names) {
+    let known = match (devices, names) {
         (Devices::Shared { major, minor, mount }, Some(names)) if !names.may_be_mount_point(mount, bytes) => {
-            (entry.ino(), major, minor)
+            Some(Identity { ino: entry.ino(), major, minor, entry_type: dirent_type(entry.file_type()) })
         }
-        // An entry that vanished meanwhile is no entry.
-        _ => match identity(dir, entry, devices) {
-            Some(identity) => identity,
-            None => return 0,
-        },
+        _ => identity(dir, entry),
     };
+    // An entry that vanished meanwhile is no entry.
+    let Some(Identity { ino, major, minor, entry_type }) = known else { return 0 };
     let off = entry.next_entry_cookie();
-    let entry_type = dirent_type(entry.file_type());
-    out.push(&Dirent { ino, dev_minor, dev_major, off, entry_type, name });
+    out.push(&Dirent { ino, dev_minor: minor, dev_major: major, off, entry_type, name });
     record_len(bytes.len())
 }
 
-/// Asks for the inode and device of one entry. A mount point's inode is that of what is mounted there, as a walk has
-/// it; the record only knows the directory below.
-fn identity(dir: BorrowedFd<'_>, entry: &RawDirEntry<'_>, devices: Devices) -> Option<(u64, u32, u32)> {
+/// What an entry is, as a walk to it would have it.
+struct Identity {
+    ino: u64,
+    major: u32,
+    minor: u32,
+    entry_type: u8,
+}
+
+/// Asks for one entry. The record only knows what is below a mount point; of a btrfs subvolume it has the number of the
+/// root that it leads to, and of an overlay's file perhaps one of a layer.
+fn identity(dir: BorrowedFd<'_>, entry: &RawDirEntry<'_>) -> Option<Identity> {
     let flags = AtFlags::SYMLINK_NOFOLLOW | AtFlags::NO_AUTOMOUNT;
-    let stat = rustix::fs::statx(dir, entry.file_name(), flags, StatxFlags::INO).ok()?;
-    let elsewhere = match devices {
-        Devices::Shared { major, minor, .. } => (major, minor) != (stat.stx_dev_major, stat.stx_dev_minor),
-        Devices::Own => false,
-    };
-    let ino = if elsewhere { stat.stx_ino } else { entry.ino() };
-    Some((ino, stat.stx_dev_major, stat.stx_dev_minor))
+    let stat = rustix::fs::statx(dir, entry.file_name(), flags, StatxFlags::INO | StatxFlags::TYPE).ok()?;
+    let file_type = rustix::fs::FileType::from_raw_mode(stat.stx_mode.into());
+    Some(Identity {
+        ino: stat.stx_ino,
+        major: stat.stx_dev_major,
+        minor: stat.stx_dev_minor,
+        entry_type: dirent_type(file_type),
+    })
 }
 
 /// `d_reclen`: 19 bytes, the name, a NUL, up to a multiple of 8.

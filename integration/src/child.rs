@@ -1,0 +1,49 @@
+//! Changes of a gofer's command before it starts, for [`crate::Gofer::serve_with`].
+
+use std::io;
+use std::os::unix::process::CommandExt;
+use std::process::Command;
+
+use rustix::process::{Resource, Rlimit};
+
+use crate::say;
+
+/// A user that owns nothing: `nobody`.
+pub const NOBODY: u32 = 65_534;
+
+/// Whether a gofer can be run as [`NOBODY`]; says aloud if not.
+#[must_use]
+pub fn can_be_nobody() -> bool {
+    let can = rustix::process::geteuid().is_root();
+    if !can {
+        say::skipped("needs root, to become another user");
+    }
+    can
+}
+
+/// Makes the gofer run as [`NOBODY`], without any capability.
+pub fn as_nobody(command: &mut Command) -> &mut Command {
+    command.uid(NOBODY).gid(NOBODY)
+}
+
+/// Limits the gofer's descriptors, soft and hard. Only for one without `CAP_SYS_RESOURCE`, which raises them.
+#[allow(unsafe_code, reason = "a child's limits are set between fork and exec")]
+pub fn limit_descriptors(command: &mut Command, limit: u64) -> &mut Command {
+    let set = move || {
+        rustix::process::setrlimit(Resource::Nofile, Rlimit { current: Some(limit), maximum: Some(limit) })
+            .map_err(io::Error::from)
+    };
+    // SAFETY: the closure makes one system call, and neither allocates nor locks.
+    unsafe { command.pre_exec(set) }
+}
+
+/// Sets the umask that the gofer inherits.
+#[allow(unsafe_code, reason = "a child's umask is set between fork and exec")]
+pub fn umask(command: &mut Command, mask: u32) -> &mut Command {
+    let set = move || {
+        rustix::process::umask(rustix::fs::Mode::from_raw_mode(mask));
+        Ok(())
+    };
+    // SAFETY: the closure makes one system call, and neither allocates nor locks.
+    unsafe { command.pre_exec(set) }
+}

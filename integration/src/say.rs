@@ -11,6 +11,11 @@ pub fn skipped(why: impl std::fmt::Display) {
     say("SKIPPED", &why);
 }
 
+/// Says that a test did not run because no one asked for it.
+pub fn skipped_by_choice(why: impl std::fmt::Display) {
+    say("SKIPPED", &why);
+}
+
 /// Says a number that was measured.
 pub fn measured(what: impl std::fmt::Display) {
     say("MEASURED", &what);

@@ -2,9 +2,11 @@
 
 use std::fs::File;
 use std::path::Path;
+use std::time::Duration;
 
 use gofer_integration::child::{as_nobody, can_be_nobody};
 use gofer_integration::mounts::{Mounted, in_private_namespace};
+use gofer_integration::vm::{self, Vm};
 use gofer_integration::{Gofer, Served, say};
 use gofer_protocol::FdId;
 
@@ -17,8 +19,11 @@ const IDLE: u64 = 192;
 /// Descriptors that a server needs for itself, and some.
 const OWN: u64 = 64;
 
-/// A million files take minutes.
+/// A million files take minutes: this many unless `GOFER_TRACKED` says otherwise.
 const MOST: u64 = 100_000;
+
+/// What the virtual machine is for: more files than the limits of many hosts allow.
+const MACHINE_FILES: u64 = 300_000;
 
 #[test]
 fn an_idle_gofer_keeps_to_its_budget() {
@@ -58,12 +63,38 @@ fn at_the_limit(serve: impl FnOnce(&Path) -> Served + Send) {
     in_private_namespace(|| {
         let tmpfs = room();
         let served = serve(tmpfs.path());
-        let limit = served.gofer.descriptor_limit();
-        if limit > MOST && !say::long() {
-            return say::skipped(format_args!("the limit is {limit} descriptors: GOFER_LONG=1 runs it"));
-        }
-        track(tmpfs.path(), &served, limit - OWN);
+        let most = std::env::var("GOFER_TRACKED").map_or(MOST, |count| count.parse().expect("a number"));
+        track(tmpfs.path(), &served, most.min(served.gofer.descriptor_limit() - OWN));
     });
+}
+
+#[test]
+fn each_of_300_000_tracked_files_takes_no_more_than_its_budget_in_a_virtual_machine() {
+    if !say::long() {
+        return say::skipped_by_choice("it takes minutes: GOFER_LONG=1 runs it");
+    }
+    if let Err(error) = vm::available() {
+        return say::skipped(error);
+    }
+    // This very test runs there again, with root's right to raise limits.
+    let test = std::env::current_exe().expect("the test's own path");
+    let outcome = Vm::new(env!("CARGO_BIN_EXE_vm-init"))
+        .file(test, "/bin/budget")
+        .file(Gofer::binary(), "/bin/release/gofer")
+        .env("GOFER_BINARY", "/bin/release/gofer")
+        .env("GOFER_TRACKED", &MACHINE_FILES.to_string())
+        .memory_mib(3072)
+        .timeout(Duration::from_secs(1200))
+        .run([
+            "/bin/budget",
+            "--exact",
+            "each_tracked_file_takes_no_more_than_its_budget_at_the_highest_limit_that_can_be_had",
+        ])
+        .unwrap_or_else(|error| panic!("{error}"));
+    let report = outcome.output.iter().find(|line| line.contains(&format!("{MACHINE_FILES} tracked files")));
+    say::measured(format_args!("{report:?}, {:.0} s in the machine", outcome.elapsed.as_secs_f64()));
+    assert_eq!(outcome.status, 0);
+    assert!(report.is_some(), "{:?}", outcome.output);
 }
 
 fn room() -> Mounted {

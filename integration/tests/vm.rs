@@ -3,6 +3,7 @@
 use std::fs;
 use std::time::Duration;
 
+use gofer_integration::say;
 use gofer_integration::vm::{self, Outcome, Vm, VmError};
 
 const PROBE: &str = "/bin/vm-probe";
@@ -12,7 +13,7 @@ fn machine() -> Option<Vm> {
     match vm::available() {
         Ok(()) => Some(Vm::new(env!("CARGO_BIN_EXE_vm-init")).file(env!("CARGO_BIN_EXE_vm-probe"), PROBE)),
         Err(error) => {
-            eprintln!("SKIPPED: {error}");
+            say::skipped(error);
             None
         }
     }

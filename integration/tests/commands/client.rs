@@ -56,8 +56,10 @@ fn files_are_listed_read_written_moved_and_removed() {
 fn large_files_go_both_ways_unharmed_with_and_without_channels() {
     let server = sample();
     let home = tempfile::tempdir().expect("a directory");
-    let data: Vec<u8> =
-        (0..5_000_003_u32).flat_map(|number| number.wrapping_mul(2_654_435_761).to_be_bytes()).take(9_000_001).collect();
+    let data: Vec<u8> = (0..5_000_003_u32)
+        .flat_map(|number| number.wrapping_mul(2_654_435_761).to_be_bytes())
+        .take(9_000_001)
+        .collect();
     let source = home.path().join("source");
     fs::write(&source, &data).expect("a file");
     for flags in [&[][..], &["--no-channels"]] {

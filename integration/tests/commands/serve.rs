@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use gofer_integration::process::eventually;
-use gofer_integration::{Gofer, Listening, Raw, Served};
+use gofer_integration::{Gofer, Listening, Raw, Served, say};
 use gofer_protocol::Errno;
 use rustix::process::{Pid, Signal, kill_process};
 
@@ -208,7 +208,7 @@ fn each_failure_is_one_sentence_with_exit_code_1() {
 fn a_user_without_the_right_to_a_directory_is_told_so() {
     use std::os::unix::process::CommandExt;
     if !rustix::process::geteuid().is_root() {
-        eprintln!("SKIPPED: needs root, to become another user");
+        say::skipped("needs root, to become another user");
         return;
     }
     let dir = tempfile::tempdir().expect("a directory");

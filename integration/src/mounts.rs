@@ -1,10 +1,11 @@
 //! File systems for tests, in a mount namespace that goes away with the test.
 
-use std::ffi::OsStr;
+use std::ffi::{CString, OsStr};
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use rustix::mount::{MountFlags, MountPropagationFlags, UnmountFlags, mount, mount_bind, mount_change, unmount};
 use rustix::thread::UnshareFlags;
 use tempfile::TempDir;
 
@@ -22,7 +23,8 @@ pub fn in_private_namespace(test: impl FnOnce() + Send) {
             if let Err(errno) = unshare_mounts() {
                 return say::skipped(format_args!("needs the right to mount: {errno}"));
             }
-            run("mount", ["--make-rprivate", "/"]);
+            let private = MountPropagationFlags::PRIVATE | MountPropagationFlags::REC;
+            mount_change("/", private).expect("a namespace that others do not see");
             test();
         });
         if let Err(panic) = thread.expect("a thread").join() {
@@ -50,9 +52,7 @@ impl Mounted {
     /// A tmpfs with `options`, such as `size=64k`, on a directory of its own.
     #[must_use]
     pub fn tmpfs(options: &str) -> Self {
-        Self::on_own_directory(|at| {
-            run("mount", [o("-t"), o("tmpfs"), o("-o"), o(options), o("tmpfs"), at.as_os_str()])
-        })
+        Self::of_kind("tmpfs", options)
     }
 
     /// A file system of `kind`, made by `mkfs.KIND` in a file of `mib` MiB; none, said aloud, where there is no such
@@ -94,21 +94,21 @@ impl Mounted {
     pub fn overlay(lower: &[&Path], upper: &Path, work: &Path) -> Self {
         let lower: Vec<_> = lower.iter().map(|path| path.display().to_string()).collect();
         let options = format!("lowerdir={},upperdir={},workdir={}", lower.join(":"), upper.display(), work.display());
-        Self::on_own_directory(|at| {
-            run("mount", [o("-t"), o("overlay"), o("-o"), o(&options), o("overlay"), at.as_os_str()]);
-        })
+        Self::of_kind("overlay", &options)
     }
 
     /// `what`, file or directory, also at `at`, which must exist.
     #[must_use]
     pub fn bind(what: &Path, at: &Path) -> Self {
-        run("mount", [o("--bind"), what.as_os_str(), at.as_os_str()]);
+        mount_bind(what, at).unwrap_or_else(|errno| panic!("bind {} to {}: {errno}", what.display(), at.display()));
         Self { at: at.to_owned(), _room: None }
     }
 
-    fn on_own_directory(mount: impl FnOnce(&Path)) -> Self {
+    fn of_kind(kind: &str, options: &str) -> Self {
         let room = tempfile::tempdir().expect("a temporary directory");
-        mount(room.path());
+        let data = CString::new(options).expect("no NUL");
+        let mounted = mount(kind, room.path(), kind, MountFlags::empty(), Some(data.as_c_str()));
+        mounted.unwrap_or_else(|errno| panic!("mount {kind} with {options}: {errno}"));
         Self { at: room.path().to_owned(), _room: Some(room) }
     }
 
@@ -122,12 +122,8 @@ impl Mounted {
 impl Drop for Mounted {
     fn drop(&mut self) {
         // Lazily: a gofer may still hold it.
-        let _ = Command::new("umount").arg("-l").arg(&self.at).stderr(Stdio::null()).status();
+        let _ = unmount(&self.at, UnmountFlags::DETACH);
     }
-}
-
-fn o(text: &str) -> &OsStr {
-    OsStr::new(text)
 }
 
 /// Runs a program of the host to its end.

@@ -1,9 +1,14 @@
 //! Tests that drive the built gofer: raw, hostile and honest clients, a virtual machine.
 
+pub mod ask;
 pub mod process;
 pub mod raw;
 pub mod served;
+pub mod specimen;
+pub mod trial;
 
+pub use ask::{Ask, Exchange};
 pub use process::Gofer;
 pub use raw::{Answer, Raw};
 pub use served::Served;
+pub use trial::{Trial, over_both, over_both_unprivileged};

@@ -35,7 +35,12 @@ impl Served {
         let dir = tempfile::tempdir().expect("a temporary directory");
         prepare(dir.path());
         let (gofer, stream) = Gofer::serve(dir.path(), flags);
-        let client = Raw::new(stream);
+        Self::of(gofer, Raw::new(stream), dir)
+    }
+
+    /// Mounts over `client` what `gofer`, started by other means, serves of `dir`.
+    #[must_use]
+    pub fn of(gofer: Gofer, client: Raw, dir: TempDir) -> Self {
         let root = client.mount();
         Self { client, root, gofer, dir }
     }

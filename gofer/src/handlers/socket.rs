@@ -69,8 +69,9 @@ pub(crate) fn bind_at(cx: &Context<'_>, payload: &[u8], reply: &mut Reply) -> Re
     if !cx.connection.policy().host_sockets.create() {
         return Err(Errno::EPERM);
     }
+    let address = socket::address(name)?;
     let kind = socket::socket_type(request.sock_type)?;
-    let bound = socket::bind(&*dir, name, kind, request.create.mode)?;
+    let bound = socket::bind(&*dir, &address, kind, request.create.mode)?;
     let bind_reply = publish_socket(cx, &dir, name, &request, bound, &positions, reply).inspect_err(|_| {
         // Best effort: the client is told that nothing was made.
         let _ = unlink(&*dir, name, Removal::File);

@@ -149,7 +149,7 @@ pub trait Ask: Exchange {
     }
 
     fn fsync(&self, fds: &[FdId]) -> Result<(), Errno> {
-        empty(self.ask(&FSyncRequest { fds: Array::new(fds).expect("not too many") })?)
+        empty(&self.ask(&FSyncRequest { fds: Array::new(fds).expect("not too many") })?)
     }
 
     fn pwrite(&self, fd: FdId, offset: u64, data: &[u8]) -> Result<u64, Errno> {
@@ -166,7 +166,7 @@ pub trait Ask: Exchange {
     }
 
     fn fallocate(&self, fd: FdId, mode: u64, offset: u64, length: u64) -> Result<(), Errno> {
-        empty(self.ask(&FAllocateRequest { fd, mode, offset, length })?)
+        empty(&self.ask(&FAllocateRequest { fd, mode, offset, length })?)
     }
 
     fn mkdir(&self, create: CreateCommon, name: &str) -> Result<Inode, Errno> {
@@ -187,17 +187,17 @@ pub trait Ask: Exchange {
     }
 
     fn unlink(&self, dir_fd: FdId, name: &str, flags: u32) -> Result<(), Errno> {
-        empty(self.ask(&UnlinkAtRequest { dir_fd, flags, name: string(name) })?)
+        empty(&self.ask(&UnlinkAtRequest { dir_fd, flags, name: string(name) })?)
     }
 
     fn rename(&self, old: (FdId, &str), new: (FdId, &str)) -> Result<(), Errno> {
         let (old_name, new_name) = (string(old.1), string(new.1));
-        empty(self.ask(&RenameAtRequest { old_dir: old.0, new_dir: new.0, old_name, new_name })?)
+        empty(&self.ask(&RenameAtRequest { old_dir: old.0, new_dir: new.0, old_name, new_name })?)
     }
 
     fn rename2(&self, old: (FdId, &str), new: (FdId, &str), flags: u32) -> Result<(), Errno> {
         let (old_name, new_name) = (string(old.1), string(new.1));
-        empty(self.ask(&RenameAt2Request { old_dir: old.0, new_dir: new.0, old_name, new_name, flags })?)
+        empty(&self.ask(&RenameAt2Request { old_dir: old.0, new_dir: new.0, old_name, new_name, flags })?)
     }
 
     fn getdents(&self, dir_fd: FdId, count: i32) -> Result<Vec<Entry>, Errno> {
@@ -234,7 +234,7 @@ pub trait Ask: Exchange {
 
     fn set_xattr(&self, fd: FdId, flags: u32, name: &str, value: &[u8]) -> Result<(), Errno> {
         let value = SizedString::new(value).expect("at most 65,535 bytes");
-        empty(self.ask(&FSetXattrRequest { fd, flags, name: string(name), value })?)
+        empty(&self.ask(&FSetXattrRequest { fd, flags, name: string(name), value })?)
     }
 
     fn list_xattr(&self, fd: FdId, size: u64) -> Result<Vec<String>, Errno> {
@@ -244,7 +244,7 @@ pub trait Ask: Exchange {
     }
 
     fn remove_xattr(&self, fd: FdId, name: &str) -> Result<(), Errno> {
-        empty(self.ask(&FRemoveXattrRequest { fd, name: string(name) })?)
+        empty(&self.ask(&FRemoveXattrRequest { fd, name: string(name) })?)
     }
 
     /// The socket's file, the bound socket, and the one descriptor that comes along.
@@ -255,7 +255,7 @@ pub trait Ask: Exchange {
     }
 
     fn listen(&self, fd: FdId, backlog: i32) -> Result<(), Errno> {
-        empty(self.ask(&ListenRequest { fd, backlog })?)
+        empty(&self.ask(&ListenRequest { fd, backlog })?)
     }
 
     fn accept(&self, fd: FdId) -> Result<OwnedFd, Errno> {
@@ -309,7 +309,7 @@ pub fn change(fd: FdId, mask: StatxMask) -> SetStatRequest {
     SetStatRequest { fd, mask, mode: 0, uid: Uid::NONE, gid: Gid::NONE, size: 0, atime, mtime }
 }
 
-fn empty(answer: Answer) -> Result<(), Errno> {
+fn empty(answer: &Answer) -> Result<(), Errno> {
     assert!(answer.payload.is_empty(), "a success without content");
     assert!(answer.fds.is_empty(), "a success without descriptors");
     Ok(())

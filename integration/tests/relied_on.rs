@@ -504,7 +504,7 @@ fn a_listing_is_one_rewound_request_then_more_until_nothing_comes() {
 fn a_long_walk_stops_early_and_a_leading_empty_name_revalidates() {
     over_both(
         &[],
-        |dir| std::fs::create_dir_all(dir.join(vec!["x"; 10].join("/"))).expect("directories"),
+        |dir| std::fs::create_dir_all(dir.join(["x"; 10].join("/"))).expect("directories"),
         |t| {
             let (status, inodes) = t.client.walk(t.root, &["x"; 20]).expect("walk");
             assert_eq!((status, inodes.len()), (WalkStatus::MISSING, 10));

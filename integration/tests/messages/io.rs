@@ -35,7 +35,7 @@ fn what_is_written_is_on_the_host_and_read_back() {
             assert_eq!(t.client.pwrite(fd, 5_000, &data), Ok(100_000));
             let host = std::fs::read(t.host("f")).expect("read");
             assert_eq!(host.len(), 105_000);
-            assert_eq!((host[0], &host[5_000..] == data), (b'f', true));
+            assert_eq!((host[0], host[5_000..] == data[..]), (b'f', true));
             assert_eq!(t.client.pread(fd, 5_000, 100_000), Ok(data));
             assert_eq!(t.client.pread(fd, 0, 3), Ok(vec![b'f', 0, 0]));
         },

@@ -1,16 +1,12 @@
 //! How long descriptors, nodes and inodes live, and who shares them.
 
 use std::os::unix::fs::MetadataExt;
-use std::os::unix::net::UnixStream;
 use std::path::Path;
-use std::process::{Command, Stdio};
 
 use gofer_integration::ask::new_in;
-use gofer_integration::process::eventually;
-use gofer_integration::{Ask, Exchange, Gofer, Raw, over_both};
+use gofer_integration::{Ask, Exchange, Listening, Raw, over_both};
 use gofer_protocol::record::FileType;
 use gofer_protocol::{Errno, FdId};
-use tempfile::TempDir;
 
 use super::{READ, READ_WRITE, files};
 
@@ -19,28 +15,14 @@ struct Shared {
     first: Raw,
     second: Raw,
     roots: [FdId; 2],
-    _gofer: Gofer,
-    dir: TempDir,
+    _server: Listening,
 }
 
 impl Shared {
     fn with(prepare: impl FnOnce(&Path)) -> Self {
-        let dir = tempfile::tempdir().expect("a directory");
-        let (root, socket) = (dir.path().join("root"), dir.path().join("socket"));
-        std::fs::create_dir(&root).expect("a directory");
-        prepare(&root);
-        let mut command = Command::new(Gofer::binary());
-        command.arg("serve").arg("--root").arg(&root).arg("--socket").arg(&socket);
-        command.stdin(Stdio::null()).stderr(Stdio::null());
-        let gofer = Gofer::of(command.spawn().expect("gofer starts"));
-        let mut connected = Vec::new();
-        assert!(eventually(|| {
-            connected.extend(UnixStream::connect(&socket));
-            connected.len() == 2
-        }));
-        let [first, second] = <[UnixStream; 2]>::try_from(connected).expect("two").map(Raw::new);
-        let roots = [first.mount(), second.mount()];
-        Self { first, second, roots, _gofer: gofer, dir }
+        let server = Listening::with(&[], prepare);
+        let ((first, one), (second, two)) = (server.client(), server.client());
+        Self { first, second, roots: [one, two], _server: server }
     }
 
     fn clients(&self) -> [(&dyn Exchange, FdId); 2] {
@@ -150,11 +132,10 @@ fn what_one_connection_removes_is_removed_for_the_other() {
 fn a_connection_that_ends_takes_only_its_own_along() {
     let shared = Shared::with(|dir| files(dir, &["f"]));
     let fd = shared.second.walk_to(shared.roots[1], "f");
-    let Shared { first, second, _gofer, dir, .. } = shared;
+    let Shared { first, second, _server, .. } = shared;
     let _ = first.walk_to(FdId(1), "f");
     drop(first);
     let client: &dyn Exchange = &second;
     assert!(client.fstat(fd).is_ok());
     assert!(client.open(fd, READ_WRITE).is_ok());
-    drop(dir);
 }

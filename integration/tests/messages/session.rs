@@ -5,14 +5,14 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use gofer_integration::process::eventually;
-use gofer_integration::{Ask, Exchange, Gofer, Raw, Served};
+use gofer_integration::{Ask, Exchange, Gofer, Listening, Raw, Served};
 use gofer_protocol::message::{ChannelReply, ChannelRequest, MountReply, MountRequest};
 use gofer_protocol::record::FileType;
 use gofer_protocol::{Errno, FdId};
 use rustix::fs::{OFlags, SealFlags};
 use rustix::net::SocketType;
 
-use super::{access, fifo, files, identity, never_waits, node, null_device, socket_file};
+use super::{access, fifo, files, identity, never_waits, node, nothing, null_device, socket_file};
 
 /// What donates the mount point.
 const DIRECTFS: &[&str] = &["--donate-mount-point"];
@@ -242,15 +242,10 @@ fn four_channels_and_the_socket_answer_alike() {
 #[test]
 fn the_end_of_a_connection_shuts_its_channels_down_and_gives_everything_back() {
     use std::sync::atomic::Ordering;
-    let dir = tempfile::tempdir().expect("a directory");
-    let socket = dir.path().join("socket");
-    let root = dir.path().join("root");
-    std::fs::create_dir(&root).expect("a directory");
-    let gofer = listening(&root, &socket);
-    let idle = settled(&gofer);
+    let server = Listening::with(&[], nothing);
+    let idle = settled(&server.gofer);
 
-    let client = Raw::new(connected(&socket));
-    let root = client.mount();
+    let (client, root) = server.client();
     let (used, fresh) = (client.channel().expect("a channel"), client.channel().expect("a channel"));
     let windows = [used.window(), fresh.window()];
     let used = used.connect();
@@ -259,21 +254,7 @@ fn the_end_of_a_connection_shuts_its_channels_down_and_gives_everything_back() {
     drop(client);
 
     assert!(eventually(|| windows.iter().all(|window| window.state().load(Ordering::Relaxed) == 2)), "shut down");
-    assert!(eventually(|| gofer.descriptors().len() == idle), "{:?}", gofer.descriptors());
-}
-
-/// A server for several clients.
-fn listening(root: &Path, socket: &Path) -> Gofer {
-    let mut command = std::process::Command::new(Gofer::binary());
-    command.arg("serve").arg("--root").arg(root).arg("--socket").arg(socket);
-    command.stdin(std::process::Stdio::null()).stderr(std::process::Stdio::null());
-    let gofer = Gofer::of(command.spawn().expect("gofer starts"));
-    assert!(eventually(|| socket.exists()), "the server listens");
-    gofer
-}
-
-fn connected(socket: &Path) -> std::os::unix::net::UnixStream {
-    std::os::unix::net::UnixStream::connect(socket).expect("a connection")
+    assert!(eventually(|| server.gofer.descriptors().len() == idle), "{:?}", server.gofer.descriptors());
 }
 
 /// Descriptors of a server that has served a client before, so that what it makes once is made.

@@ -223,7 +223,7 @@ fn an_unreadable_file_is_asked_like_any_other() {
         &[],
         |dir| {
             files(dir, &["f"]);
-            let none = std::os::unix::fs::PermissionsExt::from_mode(0);
+            let none = std::os::unix::fs::PermissionsExt::from_mode(0o0);
             std::fs::set_permissions(dir.join("f"), none).expect("a mode");
         },
         |t| {

@@ -159,7 +159,7 @@ fn cookies_are_the_hosts_and_differ() {
 /// Defect D7.
 #[test]
 fn a_large_directory_comes_whole_whatever_the_budget() {
-    let count = 30_000;
+    let count = 8_000;
     over_both(
         &[],
         |dir| (0..count).for_each(|number| files(dir, &[&format!("{number:x}")])),

@@ -57,6 +57,13 @@ impl Served {
         Self { client, root, gofer, path: path.to_owned(), _dir: None }
     }
 
+    /// Mounts over `client` what `gofer`, started by other means, serves of `dir`.
+    #[must_use]
+    pub fn of(gofer: Gofer, client: Raw, dir: TempDir) -> Self {
+        let root = client.mount();
+        Self { client, root, gofer, path: dir.path().to_owned(), _dir: Some(dir) }
+    }
+
     /// As [`Served::with`], by a gofer that runs as [`crate::child::NOBODY`], to whom the directory and all in it
     /// belong.
     ///

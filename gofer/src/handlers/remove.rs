@@ -73,13 +73,14 @@ fn move_name(cx: &Context<'_>, old: End<'_>, new: End<'_>, flags: u32) -> Result
         _ => return Err(Errno::EINVAL),
     };
     rename((&*old_dir, old_name), (&*new_dir, new_name), collision)?;
-    if collision == Collision::Exchange || moved((&old_dir, old_name), (&new_dir, new_name)) {
+    if moved((&old_dir, old_name), (&new_dir, new_name)) {
         cx.tree().renamed((old_dir.node(), old_name), (new_dir.node(), new_name), collision, &positions);
     }
     Ok(())
 }
 
-/// Whether a rename that succeeded moved anything: between two links of one inode the host does nothing (rename(2)).
+/// Whether a rename that succeeded moved anything: between two links of one inode the host does nothing (rename(2)), and
+/// what was exchanged would not be told apart.
 fn moved(old: (&ControlFd, FileName<'_>), new: (&ControlFd, FileName<'_>)) -> bool {
     let identity = |(dir, name): (&ControlFd, FileName<'_>)| {
         attr::stat_child(dir, name).map(|stat| (stat.ino, stat.dev_major, stat.dev_minor))

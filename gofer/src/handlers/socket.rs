@@ -65,8 +65,9 @@ pub(crate) fn bind_at(cx: &Context<'_>, payload: &[u8], reply: &mut Reply) -> Re
     if !cx.connection.policy().host_sockets.create() {
         return Err(Errno::EPERM);
     }
+    let address = socket::address(name)?;
     let kind = socket::socket_type(request.sock_type)?;
-    let bound = socket::bind(&*dir, name, kind, request.create.mode)?;
+    let bound = socket::bind(&*dir, &address, kind, request.create.mode)?;
     let made = || {
         let file = open::open_child(&*dir, name)?;
         attr::set_owner(&file, request.create.uid, request.create.gid)?;

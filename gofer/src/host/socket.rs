@@ -1,5 +1,6 @@
 //! Sockets of the host: connect by held descriptor, bind by one name in a held directory.
 
+use std::ffi::OsStr;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
@@ -62,23 +63,40 @@ fn take_identity(uid: Uid, gid: Gid) -> rustix::io::Result<()> {
     Ok(())
 }
 
-/// Binds a new socket in `dir`; its file has `mode` from the start.
-///
-/// The kernel takes 107 bytes of name, whatever the directory's path is.
+/// Longest name of a socket. The kernel takes one byte more, without the NUL behind it, but then no C program can name
+/// the socket in full.
+const LONGEST_NAME: usize = 107;
+
+/// The address of `name`, relative to its directory, whose own path may be of any length.
 ///
 /// # Errors
-/// `EINVAL` beyond that, `EADDRINUSE` if the name exists.
-pub(crate) fn bind(dir: impl AsFd, name: FileName<'_>, kind: SocketType, mode: FileMode) -> Result<OwnedFd, Errno> {
+/// `EINVAL` beyond 107 bytes.
+pub(crate) fn address(name: FileName<'_>) -> Result<SocketAddrUnix, Errno> {
+    let name = name.as_bytes();
+    if name.len() > LONGEST_NAME {
+        return Err(Errno::EINVAL);
+    }
+    Ok(SocketAddrUnix::new(Path::new(OsStr::from_bytes(name)))?)
+}
+
+/// Binds a new socket to a name in `dir`; its file has `mode` from the start.
+///
+/// # Errors
+/// `EADDRINUSE` if the name exists.
+pub(crate) fn bind(
+    dir: impl AsFd,
+    address: &SocketAddrUnix,
+    kind: SocketType,
+    mode: FileMode,
+) -> Result<OwnedFd, Errno> {
     let socket = rustix::net::socket_with(AddressFamily::UNIX, kind, FLAGS, None)?;
     rustix::fs::fchmod(&socket, super::open::permissions(mode))?;
-    let address =
-        SocketAddrUnix::new(Path::new(std::ffi::OsStr::from_bytes(name.as_bytes()))).map_err(|_| Errno::EINVAL)?;
     let (dir, fd) = (dir.as_fd(), socket.as_fd());
     on_own_thread(|| {
         rustix::process::fchdir(dir)?;
         // The file's mode is the socket's own, less the umask.
         rustix::process::umask(rustix::fs::Mode::empty());
-        rustix::net::bind(fd, &address)
+        rustix::net::bind(fd, address)
     })?;
     Ok(socket)
 }

@@ -1,9 +1,21 @@
 //! Tests that drive the built gofer: raw, hostile and honest clients, a virtual machine.
 
+pub mod actor;
+pub mod client;
+pub mod hostile;
+pub mod lease;
+pub mod listening;
+pub mod outside;
 pub mod process;
 pub mod raw;
 pub mod served;
 
-pub use process::Gofer;
+pub use actor::Actor;
+pub use client::{Client, RawChannel, Requests, each_way};
+pub use hostile::HostileChannel;
+pub use lease::Lease;
+pub use listening::Listening;
+pub use outside::Outside;
+pub use process::{Gofer, eventually};
 pub use raw::{Answer, Raw};
 pub use served::Served;

@@ -2,11 +2,15 @@
 
 use std::fs;
 use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::fs::MetadataExt;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
+
+use rustix::fs::OFlags;
+use rustix::process::{Pid, Resource, Rlimit, prlimit};
 
 /// A running gofer. Killed on drop.
 #[derive(Debug)]
@@ -95,6 +99,47 @@ impl Gofer {
         let dir = format!("/proc/{}/fd", self.pid());
         let entries = fs::read_dir(&dir).unwrap_or_else(|error| panic!("{dir}: {error}"));
         entries.flatten().filter_map(|entry| fs::read_link(entry.path()).ok()).collect()
+    }
+
+    /// Device and inode of what each descriptor of the process holds.
+    ///
+    /// # Panics
+    /// If the process is gone.
+    #[must_use]
+    pub fn held_files(&self) -> Vec<(u64, u64)> {
+        let entries = fs::read_dir(format!("/proc/{}/fd", self.pid())).expect("the process lives");
+        let held = entries.flatten().filter_map(|entry| fs::metadata(entry.path()).ok());
+        held.map(|is| (is.dev(), is.ino())).collect()
+    }
+
+    /// Where each descriptor leads, and its `open(2)` flags.
+    ///
+    /// # Panics
+    /// If the process is gone.
+    #[must_use]
+    pub fn descriptor_flags(&self) -> Vec<(PathBuf, OFlags)> {
+        let dir = format!("/proc/{}", self.pid());
+        let entries = fs::read_dir(format!("{dir}/fd")).expect("the process lives");
+        let described = entries.flatten().filter_map(|entry| {
+            let target = fs::read_link(entry.path()).ok()?;
+            let info = fs::read_to_string(format!("{dir}/fdinfo/{}", entry.file_name().display())).ok()?;
+            let flags = info.lines().find_map(|line| line.strip_prefix("flags:")).expect("flags").trim();
+            Some((target, OFlags::from_bits_retain(u32::from_str_radix(flags, 8).expect("octal flags"))))
+        });
+        described.collect()
+    }
+
+    /// Changes how many descriptors the process may have. Those beyond stay open.
+    ///
+    /// # Panics
+    /// If we may not.
+    pub fn limit_descriptors(&self, limit: usize) {
+        let limits = fs::read_to_string(format!("/proc/{}/limits", self.pid())).expect("limits");
+        let hard = limits.lines().find_map(|line| line.strip_prefix("Max open files")).expect("a limit");
+        let maximum = hard.split_whitespace().nth(1).and_then(|hard| hard.parse().ok());
+        let pid = i32::try_from(self.pid()).ok().and_then(Pid::from_raw);
+        let limits = Rlimit { current: u64::try_from(limit).ok(), maximum };
+        prlimit(pid, Resource::Nofile, limits).expect("a limit");
     }
 
     /// Private anonymous memory in KiB.

@@ -101,6 +101,33 @@ impl Gofer {
         entries.flatten().filter_map(|entry| fs::read_link(entry.path()).ok()).collect()
     }
 
+    /// How many descriptors the process has, once it has closed what it donated: a reply arrives before that.
+    ///
+    /// # Panics
+    /// If the process is gone.
+    #[must_use]
+    pub fn settled_descriptors(&self) -> usize {
+        let mut before = self.descriptors().len();
+        loop {
+            std::thread::sleep(Duration::from_millis(20));
+            let now = self.descriptors().len();
+            if now == before {
+                return now;
+            }
+            before = now;
+        }
+    }
+
+    /// Fails unless the process has this many descriptors, now or soon.
+    ///
+    /// # Panics
+    /// Then.
+    #[track_caller]
+    pub fn assert_descriptors(&self, count: usize, why: &str) {
+        let settled = eventually(|| self.descriptors().len() == count);
+        assert!(settled, "{why}: {} descriptors, not {count}: {:?}", self.descriptors().len(), self.descriptors());
+    }
+
     /// Device and inode of what each descriptor of the process holds.
     ///
     /// # Panics
@@ -150,6 +177,17 @@ impl Gofer {
     pub fn anonymous_kib(&self) -> u64 {
         let rollup = fs::read_to_string(format!("/proc/{}/smaps_rollup", self.pid())).expect("smaps_rollup");
         field(&rollup, "Pss_Anon:")
+    }
+
+    /// Threads that serve channels.
+    ///
+    /// # Panics
+    /// If the process is gone.
+    #[must_use]
+    pub fn channel_threads(&self) -> usize {
+        let tasks = fs::read_dir(format!("/proc/{}/task", self.pid())).expect("the process lives").flatten();
+        let names = tasks.filter_map(|task| fs::read_to_string(task.path().join("comm")).ok());
+        names.filter(|name| name.trim_end() == "gofer channel").count()
     }
 
     /// Threads.

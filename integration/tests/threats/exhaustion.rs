@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use gofer_integration::{Listening, Requests, Served, each_way, eventually};
+use gofer_integration::{Listening, Requests, Served, each_way};
 use gofer_protocol::{Errno, FdId};
 
 /// Threat: memory exhaustion by 2 GiB getdents budgets.
@@ -44,7 +44,7 @@ fn a_client_at_its_limit_gets_emfile_and_is_served_again_once_it_closes() {
     let file = served.client.walk_to(served.root, "f");
     each_way(&served.client, |client| {
         let held = fill(|| client.walk(served.root, &[b"d"]).map(|(_, inodes)| inodes[0].control_fd));
-        let at_limit = served.gofer.descriptors().len();
+        let at_limit = served.gofer.settled_descriptors();
         for _ in 0..3 {
             let refused: Vec<(&str, Result<(), Errno>)> = vec![
                 ("Walk", client.walk(served.root, &[b"f"]).map(drop)),
@@ -62,8 +62,9 @@ fn a_client_at_its_limit_gets_emfile_and_is_served_again_once_it_closes() {
             }
         }
         assert!(!served.path().join("new").exists(), "an error means that nothing happened");
-        assert_eq!(served.gofer.descriptors().len(), at_limit, "descriptors leaked");
-        // What needs no number goes on.
+        served.gofer.assert_descriptors(at_limit, "descriptors leaked");
+        // What needs no number goes on, and so does a walk to nowhere.
+        assert!(client.walk(served.root, &[b"none"]).is_ok());
         assert!(client.fstat(file).is_ok() && client.walk_stat(served.root, &[b"d", b"d"]).is_ok());
         client.close(&held);
         assert!(client.walk(served.root, &[b"d", b"d", b"d", b"d"]).is_ok(), "there is room again");
@@ -82,7 +83,7 @@ fn a_process_at_its_limit_refuses_and_recovers_and_its_other_clients_live() {
     let ((greedy, greedy_root), (modest, modest_root)) = (listening.client(), listening.client());
     let file = modest.walk_to(modest_root, "f");
     let (open, _) = modest.open(file, 0).expect("open");
-    let baseline = listening.gofer.descriptors().len();
+    let baseline = listening.gofer.settled_descriptors();
     listening.gofer.limit_descriptors(baseline + 40);
     let held = fill(|| greedy.walk(greedy_root, &[b"d"]).map(|(_, inodes)| inodes[0].control_fd));
     assert!(held.len() >= 35, "{} numbers", held.len());
@@ -96,7 +97,7 @@ fn a_process_at_its_limit_refuses_and_recovers_and_its_other_clients_live() {
     assert!(modest.fstat(file).is_ok() && modest.rename((modest_root, "f"), (modest_root, "g")).is_ok());
     greedy.close(&held);
     assert!(modest.walk(modest_root, &[b"d"]).is_ok(), "there is room again");
-    assert!(eventually(|| listening.gofer.descriptors().len() == baseline + 1), "nothing leaked");
+    listening.gofer.assert_descriptors(baseline + 1, "nothing leaked");
 }
 
 /// Asks until it is refused, which must be for the number of descriptors; returns what was handed out.

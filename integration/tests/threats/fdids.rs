@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use gofer_integration::client::encoded;
-use gofer_integration::{Actor, Client, Listening, Requests, Served, each_way, eventually};
+use gofer_integration::{Actor, Client, Listening, Requests, Served, each_way};
 use gofer_protocol::codec::Array;
 use gofer_protocol::message::CloseRequest;
 use gofer_protocol::{Errno, FdId, Mid, Request};
@@ -122,7 +122,7 @@ fn closing_what_another_request_uses_ends_in_success_or_ebadf() {
         fs::create_dir_all(dir.join("d/e")).expect("directories");
         fs::write(dir.join("d/f"), vec![7; 4096]).expect("a file");
     });
-    let baseline = served.gofer.descriptors().len();
+    let baseline = served.gofer.settled_descriptors();
     // The highest number that was seen; the closer takes what is near.
     let highest = Arc::new(AtomicU64::new(served.root.0 + 1));
     let closer = {
@@ -145,7 +145,7 @@ fn closing_what_another_request_uses_ends_in_success_or_ebadf() {
     all.chunks(60_000).for_each(|some| served.client.close(some));
     // The memory of the channels, and their descriptor sockets.
     let channels = 1 + 2;
-    assert!(eventually(|| served.gofer.descriptors().len() == baseline + channels), "descriptors leaked");
+    served.gofer.assert_descriptors(baseline + channels, "descriptors leaked");
 }
 
 /// Makes numbers and uses them, though they may be gone at any moment.
@@ -177,7 +177,7 @@ fn use_numbers(client: &dyn Client, root: FdId, highest: &AtomicU64) {
 #[test]
 fn a_number_that_is_closed_before_it_is_announced_harms_no_one() {
     let served = Served::new();
-    let baseline = served.gofer.descriptors().len();
+    let baseline = served.gofer.settled_descriptors();
     let next = Arc::new(AtomicU64::new(served.root.0 + 1));
     let guesser = {
         let (channel, next) = (served.client.on_channel(), Arc::clone(&next));
@@ -198,5 +198,5 @@ fn a_number_that_is_closed_before_it_is_announced_harms_no_one() {
         served.client.close(&[child.control_fd, open]);
     }
     drop(guesser);
-    assert!(eventually(|| served.gofer.descriptors().len() == baseline + 2), "descriptors leaked");
+    served.gofer.assert_descriptors(baseline + 2, "descriptors leaked");
 }

@@ -31,7 +31,7 @@ fn marked_file() -> (File, (u64, u64)) {
 fn descriptors_that_come_with_requests_never_arrive() {
     let served = Served::new();
     let (file, identity) = marked_file();
-    let before = served.gofer.descriptors().len();
+    let before = served.gofer.settled_descriptors();
     let frame = [&8_u32.to_le_bytes()[..], &Mid::FSTAT.0.to_le_bytes(), &[0; 2], &served.root.0.to_le_bytes()].concat();
     let fds = [file.as_fd(); 16];
     for split in [16, 1, 8, 15] {
@@ -46,7 +46,7 @@ fn descriptors_that_come_with_requests_never_arrive() {
         }
     }
     assert!(!served.gofer.held_files().contains(&identity), "a descriptor was smuggled in");
-    assert_eq!(served.gofer.descriptors().len(), before);
+    served.gofer.assert_descriptors(before, "leaked");
 }
 
 /// Threat: smuggle FDs to the server, on the descriptor socket of a channel. Abnormal input: numFDs of a request.
@@ -55,7 +55,7 @@ fn descriptors_that_a_request_announces_are_never_received() {
     let served = Served::new();
     let (file, identity) = marked_file();
     let channel = HostileChannel::greeted(served.client.channel().expect("a channel"));
-    let before = served.gofer.descriptors().len();
+    let before = served.gofer.settled_descriptors();
     let mut queued = 0;
     while queued < 10_000 && send_with(&channel.offer.fd_socket, b"", &[file.as_fd()]) {
         queued += 1;
@@ -71,7 +71,7 @@ fn descriptors_that_a_request_announces_are_never_received() {
         assert_eq!(header, [3, 0, 0, 0], "a reply to FStat without descriptors");
     }
     assert!(!served.gofer.held_files().contains(&identity), "a descriptor was smuggled in");
-    assert_eq!(served.gofer.descriptors().len(), before);
+    served.gofer.assert_descriptors(before, "leaked");
 }
 
 /// Threat: smuggle FDs to the server; the server's own donations still arrive on a socket stuffed with the client's.

@@ -59,7 +59,7 @@ fn a_client_that_never_reads_its_replies_stalls_no_one_but_itself() {
 #[test]
 fn a_client_that_never_reads_its_descriptors_stalls_no_one_not_even_itself() {
     let listening = files();
-    let baseline = listening.gofer.descriptors().len();
+    let baseline = listening.gofer.settled_descriptors();
     let (staller, root) = listening.client();
     let file = staller.walk_to(root, "small");
     let channel = HostileChannel::greeted(staller.channel().expect("a channel"));
@@ -77,14 +77,14 @@ fn a_client_that_never_reads_its_descriptors_stalls_no_one_not_even_itself() {
     assert!(announced < 2000, "the queue has no end");
     is_served(&listening.client());
     drop((channel, staller));
-    assert!(eventually(|| listening.gofer.descriptors().len() == baseline), "the queued descriptors are closed");
+    listening.gofer.assert_descriptors(baseline, "the queued descriptors are closed");
 }
 
 /// Threat: stall the server: half a request, for ever, on as many connections as there may be.
 #[test]
 fn clients_that_never_finish_a_request_stall_no_one() {
     let listening = files();
-    let baseline = listening.gofer.descriptors().len();
+    let baseline = listening.gofer.settled_descriptors();
     let slow: Vec<_> = (0..100)
         .map(|_| {
             let (client, root) = listening.client();
@@ -94,14 +94,14 @@ fn clients_that_never_finish_a_request_stall_no_one() {
         .collect();
     is_served(&listening.client());
     drop(slow);
-    assert!(eventually(|| listening.gofer.descriptors().len() == baseline), "they are gone");
+    listening.gofer.assert_descriptors(baseline, "they are gone");
 }
 
 /// Threat: stall the server: a channel whose turn never comes back.
 #[test]
 fn a_channel_that_is_left_in_the_middle_of_a_request_stalls_no_one() {
     let listening = files();
-    let baseline = listening.gofer.descriptors().len();
+    let baseline = listening.gofer.settled_descriptors();
     let (staller, root) = listening.client();
     let channels: Vec<_> = (0..4).map(|_| HostileChannel::greeted(staller.channel().expect("a channel"))).collect();
     for channel in &channels {
@@ -111,7 +111,7 @@ fn a_channel_that_is_left_in_the_middle_of_a_request_stalls_no_one() {
     }
     is_served(&listening.client());
     drop((channels, staller));
-    assert!(eventually(|| listening.gofer.descriptors().len() == baseline), "it is gone");
+    listening.gofer.assert_descriptors(baseline, "it is gone");
 }
 
 fn is_held(listening: &Listening, name: &str) -> bool {

@@ -7,6 +7,7 @@ pub mod lease;
 pub mod listening;
 pub mod outside;
 pub mod process;
+pub mod random;
 pub mod raw;
 pub mod served;
 
@@ -17,5 +18,6 @@ pub use lease::Lease;
 pub use listening::Listening;
 pub use outside::Outside;
 pub use process::{Gofer, eventually};
+pub use random::Random;
 pub use raw::{Answer, Raw};
 pub use served::Served;

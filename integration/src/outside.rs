@@ -26,6 +26,15 @@ impl Outside {
     /// If the host does not let us.
     #[must_use]
     pub fn new() -> Self {
+        Self::with(|_| ())
+    }
+
+    /// Plants what `prepare` makes as well.
+    ///
+    /// # Panics
+    /// If the host does not let us.
+    #[must_use]
+    pub fn with(prepare: impl FnOnce(&Path)) -> Self {
         let dir = tempfile::tempdir().expect("a temporary directory");
         let path = dir.path();
         fs::write(path.join("secret"), "outside").expect("a file");
@@ -36,6 +45,7 @@ impl Outside {
         listener.set_nonblocking(true).expect("a non-blocking socket");
         let fifo = path.join("fifo");
         mknodat(rustix::fs::CWD, &fifo, FileType::Fifo, Mode::from_raw_mode(0o600), makedev(0, 0)).expect("a FIFO");
+        prepare(path);
         let (before, identities) = snapshot(path);
         Self { dir, listener, before, identities }
     }

@@ -179,6 +179,16 @@ impl Gofer {
         field(&rollup, "Pss_Anon:")
     }
 
+    /// Memory shared with clients, in KiB.
+    ///
+    /// # Panics
+    /// If the process is gone.
+    #[must_use]
+    pub fn shared_memory_kib(&self) -> u64 {
+        let rollup = fs::read_to_string(format!("/proc/{}/smaps_rollup", self.pid())).expect("smaps_rollup");
+        field(&rollup, "Pss_Shmem:")
+    }
+
     /// Threads that serve channels.
     ///
     /// # Panics

@@ -106,7 +106,7 @@ impl Args {
 }
 
 pub(super) fn run(args: &Args) -> Result<(), Failure> {
-    limits::use_one_arena();
+    limits::set_up_allocator();
     crate::log::start(if args.verbose { tracing::Level::DEBUG } else { tracing::Level::INFO });
     let inherited = args.fd.map(inherited::connected_socket).transpose()?;
     let service = Service::new(args)?;

@@ -1,1 +1,5 @@
-//! Benchmarks of the gofer.
+//! What the benchmarks share: pinning, interleaving, and statistics that people can check.
+
+pub mod interleave;
+pub mod pin;
+pub mod stats;

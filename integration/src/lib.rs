@@ -10,6 +10,7 @@ pub mod process;
 pub mod random;
 pub mod raw;
 pub mod served;
+pub mod vm;
 
 pub use actor::Actor;
 pub use client::{Client, RawChannel, Requests, each_way};

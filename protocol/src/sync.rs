@@ -3,7 +3,7 @@
 #[cfg(loom)]
 pub use loom::{
     sync::{
-        Arc, Mutex, MutexGuard,
+        Arc, Condvar, Mutex, MutexGuard,
         atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering},
     },
     thread::yield_now,
@@ -11,7 +11,7 @@ pub use loom::{
 #[cfg(not(loom))]
 pub use std::{
     sync::{
-        Arc, Mutex, MutexGuard,
+        Arc, Condvar, Mutex, MutexGuard,
         atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering},
     },
     thread::yield_now,

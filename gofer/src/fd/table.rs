@@ -1,9 +1,9 @@
 //! A connection's numbers. Look-ups clone a reference; the lock is a leaf, and nothing is dropped under it.
 
-use std::collections::HashMap;
 use std::sync::{Arc, PoisonError, RwLock};
 
 use gofer_protocol::{Errno, FdId};
+use hashbrown::HashMap;
 
 use super::{BoundSocket, ControlFd, Fd, OpenFd};
 
@@ -63,6 +63,15 @@ impl FdTable {
             return Err(Errno::EMFILE);
         }
         Ok(state.insert(fd))
+    }
+
+    /// Gives two descriptors numbers, or neither: `EMFILE` if there is no room for both.
+    pub(crate) fn insert_pair(&self, first: Fd, second: Fd) -> Result<(FdId, FdId), Errno> {
+        let (mut pair, mut ids) = (vec![first, second], [FdId::NONE; 2]);
+        let mut free = ids.iter_mut();
+        self.insert_all(&mut pair, |id| free.next().map(|slot| *slot = id).unwrap_or_default())?;
+        let [first, second] = ids;
+        Ok((first, second))
     }
 
     /// What `id` stands for; `EBADF` if nothing.

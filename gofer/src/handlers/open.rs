@@ -5,9 +5,9 @@ use std::sync::Arc;
 use gofer_protocol::Errno;
 use gofer_protocol::codec::decode;
 use gofer_protocol::message::{CloseRequest, OpenAtReply, OpenAtRequest, OpenCreateAtReply, OpenCreateAtRequest};
-use gofer_protocol::record::FileType;
+use gofer_protocol::record::{FileType, Inode};
 
-use super::{Context, Reply, publish};
+use super::{Context, Reply};
 use crate::fd::{ControlFd, Fd, OpenFd};
 use crate::host::open::{self, Access};
 use crate::host::remove::{Removal, unlink};
@@ -90,36 +90,27 @@ pub(crate) fn open_create_at(cx: &Context<'_>, payload: &[u8], reply: &mut Reply
     fds.room_for(2)?;
 
     let positions = cx.tree().shared();
-    let guarantee = dir.node().write(&positions);
+    let _guarantee = dir.node().write(&positions);
     dir.not_deleted()?;
     let host = open::create_file(&*dir, name, access, request.create.mode)?;
     let made = || {
         attr::set_owner(&host, request.create.uid, request.create.gid)?;
         let stat = attr::stat(&host)?;
         let path = open::reopen_path(cx.place, &host)?;
+        let donated = open::duplicate(&host).ok();
         let node = cx.tree().child((dir.node(), name), &positions);
         let control = Arc::new(ControlFd::new(node, path, FileType::Regular));
-        Ok((publish(cx, Arc::clone(&control), stat)?, control))
+        let open = Arc::new(OpenFd::new(Arc::clone(&control), host, access));
+        let (control_fd, open_fd) = fds.insert_pair(Fd::Control(control), Fd::Open(open))?;
+        Ok((OpenCreateAtReply { child: Inode { control_fd, stat }, open_fd }, donated))
     };
-    let (child, control) = made().inspect_err(|_: &Errno| {
+    let (created, donated) = made().inspect_err(|_: &Errno| {
         // Best effort: the client is told that nothing was made.
         let _ = unlink(&*dir, name, Removal::File);
     })?;
-    drop(guarantee);
-    let donated = open::duplicate(&host).ok();
-    match fds.insert(Fd::Open(Arc::new(OpenFd::new(control, host, access)))) {
-        Ok(open_fd) => {
-            reply.fds.extend(donated);
-            reply.put(&OpenCreateAtReply { child, open_fd });
-            Ok(())
-        }
-        Err(errno) => {
-            // The client took the last number in between.
-            fds.remove(child.control_fd);
-            let _ = unlink(&*dir, name, Removal::File);
-            Err(errno)
-        }
-    }
+    reply.fds.extend(donated);
+    reply.put(&created);
+    Ok(())
 }
 
 /// Gives numbers back, of any kind; unknown ones are ignored.

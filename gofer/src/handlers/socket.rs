@@ -1,6 +1,5 @@
 //! BindAt, Listen, Accept, Connect, ConnectWithCreds.
 
-use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 use gofer_protocol::codec::{SizedString, decode};
@@ -10,11 +9,10 @@ use gofer_protocol::message::{
 use gofer_protocol::record::{FileType, Inode};
 use gofer_protocol::{Errno, FdId};
 
-use super::{Context, Reply, publish};
+use super::{Context, Reply};
 use crate::fd::{BoundSocket, ControlFd, Fd};
 use crate::host::remove::{Removal, unlink};
 use crate::host::{FileName, attr, open, socket};
-use crate::tree::RenameShared;
 
 /// Connects to a socket of the host and donates the connection.
 ///
@@ -71,36 +69,24 @@ pub(crate) fn bind_at(cx: &Context<'_>, payload: &[u8], reply: &mut Reply) -> Re
     }
     let kind = socket::socket_type(request.sock_type)?;
     let bound = socket::bind(&*dir, name, kind, request.create.mode)?;
-    let bind_reply = publish_socket(cx, &dir, name, &request, bound, &positions, reply).inspect_err(|_| {
+    let made = || {
+        let file = open::open_child(&*dir, name)?;
+        attr::set_owner(&file, request.create.uid, request.create.gid)?;
+        let stat = attr::stat(&file)?;
+        let donated = open::duplicate(&bound)?;
+        let node = cx.tree().child((dir.node(), name), &positions);
+        let control = Arc::new(ControlFd::new(node, file, FileType::Socket));
+        let socket = Arc::new(BoundSocket::new(Arc::clone(&control), bound));
+        let (control_fd, bound_fd) = fds.insert_pair(Fd::Control(control), Fd::Bound(socket))?;
+        Ok((BindAtReply { child: Inode { control_fd, stat }, bound_fd }, donated))
+    };
+    let (created, donated) = made().inspect_err(|_: &Errno| {
         // Best effort: the client is told that nothing was made.
         let _ = unlink(&*dir, name, Removal::File);
     })?;
-    reply.put(&bind_reply);
-    Ok(())
-}
-
-fn publish_socket(
-    cx: &Context<'_>,
-    dir: &ControlFd,
-    name: FileName<'_>,
-    request: &BindAtRequest<'_>,
-    bound: OwnedFd,
-    positions: &RenameShared<'_>,
-    reply: &mut Reply,
-) -> Result<BindAtReply, Errno> {
-    let file = open::open_child(dir, name)?;
-    attr::set_owner(&file, request.create.uid, request.create.gid)?;
-    let stat = attr::stat(&file)?;
-    let donated = open::duplicate(&bound)?;
-    let node = cx.tree().child((dir.node(), name), positions);
-    let control = Arc::new(ControlFd::new(node, file, FileType::Socket));
-    let child: Inode = publish(cx, Arc::clone(&control), stat)?;
-    let fds = cx.connection.fds();
-    let bound_fd = fds.insert(Fd::Bound(Arc::new(BoundSocket::new(control, bound)))).inspect_err(|_| {
-        fds.remove(child.control_fd);
-    })?;
     reply.fds.push(donated);
-    Ok(BindAtReply { child, bound_fd })
+    reply.put(&created);
+    Ok(())
 }
 
 /// Makes a bound socket accept connections; may be repeated with another backlog.

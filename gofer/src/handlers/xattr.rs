@@ -25,10 +25,11 @@ pub(crate) fn fget_xattr(cx: &Context<'_>, payload: &[u8], reply: &mut Reply) ->
     let positions = cx.tree().shared();
     let _guarantee = control.node().read(&positions);
     control.not_deleted()?;
-    let mut buffer = vec![0; wanted(request.buf_size.into())];
-    let value = xattr::value(cx.place, &*control, name, &mut buffer)?;
-    reply.put(&FGetXattrReply { value: SizedString::new(value).ok_or(Errno::ERANGE)? });
-    Ok(())
+    with_buffer(wanted(request.buf_size.into()), |buffer| {
+        let value = xattr::value(cx.place, &*control, name, buffer)?;
+        reply.put(&FGetXattrReply { value: SizedString::new(value).ok_or(Errno::ERANGE)? });
+        Ok(())
+    })
 }
 
 /// Sets an attribute; `flags` as in setxattr(2).
@@ -51,12 +52,13 @@ pub(crate) fn flist_xattr(cx: &Context<'_>, payload: &[u8], reply: &mut Reply) -
     let positions = cx.tree().shared();
     let _guarantee = control.node().read(&positions);
     control.not_deleted()?;
-    let mut buffer = vec![0; wanted(request.size)];
-    let list = xattr::names(cx.place, &*control, &mut buffer)?;
-    let names = list.split(|byte| *byte == 0).filter(|name| !name.is_empty() && !is_private(name));
-    let names = StringArrayBuf::new(names).ok_or(Errno::ERANGE)?;
-    reply.put(&FListXattrReply { names: names.as_array() });
-    Ok(())
+    with_buffer(wanted(request.size), |buffer| {
+        let list = xattr::names(cx.place, &*control, buffer)?;
+        let names = list.split(|byte| *byte == 0).filter(|name| !name.is_empty() && !is_private(name));
+        let names = StringArrayBuf::new(names).ok_or(Errno::ERANGE)?;
+        reply.put(&FListXattrReply { names: names.as_array() });
+        Ok(())
+    })
 }
 
 /// Removes an attribute.
@@ -83,6 +85,18 @@ fn wanted(size: u64) -> usize {
     match usize::try_from(size) {
         Ok(size @ 1..LONGEST) => size,
         _ => LONGEST,
+    }
+}
+
+/// Calls `read` with a buffer of `size` bytes, but tries one on the stack first: few attributes are larger.
+fn with_buffer(size: usize, mut read: impl FnMut(&mut [u8]) -> Result<(), Errno>) -> Result<(), Errno> {
+    let mut small = [0; 1024];
+    match small.get_mut(..size) {
+        Some(buffer) => read(buffer),
+        None => match read(&mut small) {
+            Err(Errno::ERANGE) => read(&mut vec![0; size]),
+            done => done,
+        },
     }
 }
 

@@ -34,6 +34,23 @@ message! {
     }
 }
 
+impl SetStatRequest {
+    /// Changes nothing: where a request starts that changes something.
+    #[must_use]
+    pub const fn nothing(fd: FdId) -> Self {
+        Self {
+            fd,
+            mask: StatxMask(0),
+            mode: 0,
+            uid: Uid::NONE,
+            gid: Gid::NONE,
+            size: 0,
+            atime: Timespec::OMIT,
+            mtime: Timespec::OMIT,
+        }
+    }
+}
+
 message! {
     /// What could not be applied: a failing attribute does not fail the message.
     pub struct SetStatReply {

@@ -14,7 +14,7 @@ use std::os::fd::AsFd;
 use tracing::debug;
 
 pub use self::{
-    client::{ClientChannel, ConnectError, Reply},
+    client::{ClientChannel, ConnectError, Reply, RequestError},
     server::{Offer, ReplyError, Request, ServerChannel},
     serving::ChannelTransport,
 };

@@ -28,8 +28,10 @@ pub trait Word {
     /// Replaces `current` by `new` with Release ordering, or returns what the word holds instead.
     fn compare_exchange(&self, current: u32, new: u32) -> Result<(), u32>;
 
-    /// Stores `new` with Release ordering.
-    fn store(&self, new: u32);
+    /// Exchanges whatever the word holds for `new`, with Release ordering.
+    ///
+    /// No plain store: it has to take its place among the exchanges of the other threads.
+    fn swap(&self, new: u32);
 
     /// Sleeps while the word is `expected`, until woken or for `limit`. May return early for no reason.
     fn sleep(&self, expected: u32, limit: Duration) -> Result<(), SleepFailed>;
@@ -189,7 +191,7 @@ impl<W: Word> Endpoint<W> {
         // AcqRel: its place in the modification order of `local` decides. A sleeper counted before it is waited for
         // below; one that counts itself after it sees SHUT and does not sleep.
         self.local.fetch_or(SHUT, Ordering::AcqRel);
-        self.word.store(SHUT_DOWN);
+        self.word.swap(SHUT_DOWN);
         for round in 0.. {
             // All: a hostile peer may park many threads on the word, and one wake-up might be spent on those.
             self.word.wake_all();

@@ -332,8 +332,8 @@ impl Word for Window {
         self.state().compare_exchange(current, new, Ordering::AcqRel, Ordering::Acquire).map(|_| ())
     }
 
-    fn store(&self, new: u32) {
-        self.state().store(new, Ordering::Release);
+    fn swap(&self, new: u32) {
+        self.state().swap(new, Ordering::AcqRel);
     }
 
     fn sleep(&self, expected: u32, limit: Duration) -> Result<(), SleepFailed> {

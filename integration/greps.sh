@@ -1,0 +1,34 @@
+#!/usr/bin/env bash
+# Cheap promises about the sources, checked by looking.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+failed=0
+refuse() {
+    if [ -n "$2" ]; then
+        printf '%s:\n%s\n' "$1" "$2" >&2
+        failed=1
+    fi
+}
+sources() { git ls-files -- '*.rs' '*.sh' '*.toml' Makefile; }
+
+refuse "not ASCII" "$(sources | xargs grep -nP '[^\x00-\x7F]' || true)"
+refuse "unfinished" "$(git grep -nE 'todo!\(|unimplemented!\(|dbg!\(' -- '*.rs' || true)"
+refuse "ignored tests without a reason" "$(git grep -nE '#\[ignore\]' -- '*.rs' || true)"
+refuse "lines beyond 120 columns" "$(git ls-files -- '*.rs' | xargs grep -nE '^.{121,}$' || true)"
+
+# unsafe lives in these files and nowhere else in what is shipped.
+allowed='^(protocol/src/transport/window\.rs|gofer/src/host/place\.rs|gofer/src/cli/(inherited|limits)\.rs)$'
+refuse "unsafe outside its files" \
+    "$(git grep -lE 'unsafe (\{|impl|fn)' -- 'protocol/src/*.rs' 'gofer/src/*.rs' 'sizing/src/*.rs' | grep -vE "$allowed" || true)"
+
+# Each line of the budget table names a test that exists.
+for test in $(sed -n 's/^|.*| `\([a-z0-9_]*\)` |$/\1/p' BUDGETS.md); do
+    git grep -q "fn $test" -- '*.rs' || refuse "BUDGETS.md names a test that is not there" "$test"
+done
+
+# Every flag is explained where people look for it.
+for flag in $(sed -n 's/^    #\[arg(long.*$/&/p' gofer/src/cli/serve.rs >/dev/null; grep -A3 '#\[arg(' gofer/src/cli/serve.rs |
+    sed -n 's/^ *\(pub \)\?\([a-z_]*\): .*,$/\2/p' | tr _ -); do
+    grep -q -- "--$flag" README.md || refuse "flag of serve not in README.md" "--$flag"
+done
+exit "$failed"

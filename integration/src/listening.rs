@@ -48,6 +48,9 @@ impl Listening {
         let child = command.stdin(Stdio::null()).stderr(Stdio::null()).spawn().expect("gofer starts");
         let listening = Self { gofer: Gofer::of(child), socket, path: path.to_owned(), _dir: None, _home: home };
         assert!(eventually(|| UnixStream::connect(&listening.socket).is_ok()), "the server listens");
+        // Whatever was needed to find that out is gone, so that descriptors can be counted from here on.
+        drop(listening.client());
+        assert!(eventually(|| listening.gofer.threads() == 1), "the server is idle");
         listening
     }
 

@@ -1,5 +1,4 @@
-//! Process-wide settings: as many descriptors as the host allows, and one arena for the allocator, without what the
-//! start left in it.
+//! Process-wide settings: as many descriptors as the host allows, and an allocator that keeps little.
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
@@ -23,14 +22,22 @@ fn nr_open() -> Option<u64> {
     std::fs::read_to_string("/proc/sys/fs/nr_open").ok()?.trim().parse().ok()
 }
 
-/// Makes all threads allocate from one arena. By default glibc gives each of the first 8 x CPUs threads an arena of its
-/// own, so that a process grows with the host. Requests allocate next to nothing, so the lock is not contended.
+/// Sets the allocator up for a process that is small most of the time: one arena, and large buffers that go back to
+/// the system when they are freed.
+///
+/// By default glibc gives each of the first 8 x CPUs threads an arena of its own, so that a process grows with the host.
+/// Requests allocate next to nothing, so the lock is not contended. And by default the first large buffer that is freed
+/// raises the size up to which buffers are kept, so that a burst of large requests leaves megabytes behind.
 #[allow(unsafe_code, reason = "mallopt(3) has no safe form")]
-pub(super) fn use_one_arena() {
-    // SAFETY: mallopt(3) must not run beside other uses of the allocator settings; no thread exists yet. It takes two
-    // integers by value, and M_ARENA_MAX with 1 is a documented pair.
-    let accepted = unsafe { libc::mallopt(libc::M_ARENA_MAX, 1) };
-    debug_assert_eq!(accepted, 1);
+pub(super) fn set_up_allocator() {
+    const LARGE: i32 = 128 << 10;
+    for (parameter, value) in [(libc::M_ARENA_MAX, 1), (libc::M_MMAP_THRESHOLD, LARGE), (libc::M_TRIM_THRESHOLD, LARGE)]
+    {
+        // SAFETY: mallopt(3) must not run beside other uses of the allocator settings; no thread exists yet. It takes
+        // two integers by value, and these are documented pairs.
+        let accepted = unsafe { libc::mallopt(parameter, value) };
+        debug_assert_eq!(accepted, 1);
+    }
 }
 
 /// Gives the heap's free pages back to the system: those of the command line's parser, which lie below what lives on,

@@ -29,7 +29,7 @@ enum Command {
 
 /// Runs the command that the arguments name. Exit code 0 on success, 1 on failure, 2 for a wrong command line.
 pub(crate) fn run() -> ExitCode {
-    limits::use_one_arena();
+    limits::set_up_allocator();
     let result = match parse().command {
         Command::Serve(args) => serve::run(&args),
         Command::Client(args) => client::run(&args),

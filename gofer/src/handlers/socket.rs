@@ -9,7 +9,7 @@ use gofer_protocol::message::{
 use gofer_protocol::record::{FileType, Inode};
 use gofer_protocol::{Errno, FdId};
 
-use super::{Context, Reply};
+use super::{Context, Reply, served_type};
 use crate::fd::{BoundSocket, ControlFd, Fd};
 use crate::host::remove::{Removal, unlink};
 use crate::host::{FileName, attr, open, socket};
@@ -74,7 +74,8 @@ pub(crate) fn bind_at(cx: &Context<'_>, payload: &[u8], reply: &mut Reply) -> Re
         let stat = attr::stat(&file)?;
         let donated = open::duplicate(&bound)?;
         let node = cx.tree().child((dir.node(), name), &positions);
-        let control = Arc::new(ControlFd::new(node, file, FileType::Socket));
+        // Not taken for granted: another process may have put something else there.
+        let control = Arc::new(ControlFd::new(node, file, served_type(&stat)?));
         let socket = Arc::new(BoundSocket::new(Arc::clone(&control), bound));
         let (control_fd, bound_fd) = fds.insert_pair(Fd::Control(control), Fd::Bound(socket))?;
         Ok((BindAtReply { child: Inode { control_fd, stat }, bound_fd }, donated))

@@ -30,7 +30,11 @@ pub(crate) fn walk(cx: &Context<'_>, payload: &[u8], reply: &mut Reply) -> Resul
         let name = FileName::new(name)?;
         let current = walked.last().map_or(&start, |(control, _)| control);
         match step(cx, current, name, &positions)? {
-            Step::To(control, stat) => walked.push((control, stat)),
+            Step::To(control, stat) => {
+                walked.push((control, stat));
+                // They are not in the table yet, but hold descriptors of the host: a long walk must not hold too many.
+                cx.connection.fds().room_for(walked.len())?;
+            }
             Step::End(why) => {
                 status = why;
                 break;
@@ -61,7 +65,6 @@ fn step(
     if from.node().is_deleted() {
         return Ok(Step::End(WalkStatus::MISSING));
     }
-    cx.connection.fds().room_for(1)?;
     let host = match open::open_child(&**from, name) {
         Ok(host) => host,
         Err(Errno::ENOENT) => return Ok(Step::End(WalkStatus::MISSING)),

@@ -50,15 +50,21 @@ pub(crate) fn connect_as(
     })?
 }
 
-/// Sets the calling thread's effective ids; the group first, because a user that is not root may not.
+/// Sets the calling thread's effective ids, and leaves the server's supplementary groups behind: they are no more the
+/// client's than its ids. First the groups, then the group, because a user that is not root may set neither.
 fn take_identity(uid: Uid, gid: Gid) -> rustix::io::Result<()> {
-    if gid != Gid::NONE && gid.0 != rustix::process::getegid().as_raw() {
-        let (real, saved) = (rustix::process::getgid(), rustix::process::getegid());
-        rustix::thread::set_thread_res_gid(real, rustix::thread::Gid::from_raw(gid.0), saved)?;
+    let uid = Some(uid.0).filter(|&id| uid != Uid::NONE && id != rustix::process::geteuid().as_raw());
+    let gid = Some(gid.0).filter(|&id| gid != Gid::NONE && id != rustix::process::getegid().as_raw());
+    if (uid, gid) != (None, None) && !rustix::process::getgroups()?.is_empty() {
+        rustix::thread::set_thread_groups(&[])?;
     }
-    if uid != Uid::NONE && uid.0 != rustix::process::geteuid().as_raw() {
+    if let Some(gid) = gid {
+        let (real, saved) = (rustix::process::getgid(), rustix::process::getegid());
+        rustix::thread::set_thread_res_gid(real, rustix::thread::Gid::from_raw(gid), saved)?;
+    }
+    if let Some(uid) = uid {
         let (real, saved) = (rustix::process::getuid(), rustix::process::geteuid());
-        rustix::thread::set_thread_res_uid(real, rustix::thread::Uid::from_raw(uid.0), saved)?;
+        rustix::thread::set_thread_res_uid(real, rustix::thread::Uid::from_raw(uid), saved)?;
     }
     Ok(())
 }

@@ -17,6 +17,7 @@ mod config;
 mod fd;
 mod handlers;
 mod host;
+pub mod memory;
 pub mod serve;
 mod tree;
 

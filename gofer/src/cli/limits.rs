@@ -39,12 +39,3 @@ pub(super) fn set_up_allocator() {
         debug_assert_eq!(accepted, 1);
     }
 }
-
-/// Gives the heap's free pages back to the system: those of the command line's parser, which lie below what lives on,
-/// so that the allocator would keep them (12 KiB of an idle server).
-#[allow(unsafe_code, reason = "malloc_trim(3) has no safe form")]
-pub(super) fn give_back_free_memory() {
-    // SAFETY: malloc_trim(3) may be called at any time and by any thread. It takes an integer by value, and releases
-    // only pages in which nothing is allocated.
-    unsafe { libc::malloc_trim(0) };
-}

@@ -6,6 +6,10 @@ use gofer_protocol::{Errno, FdId};
 use hashbrown::HashMap;
 
 use super::{BoundSocket, ControlFd, Fd, OpenFd};
+use crate::memory;
+
+/// Descriptors that have to go before it is worth giving their memory back.
+const WORTH_GIVING_BACK: usize = 4096;
 
 /// Numbers of one page. Since numbers count up, a page of them costs little more than the references in it.
 const PAGE: u64 = 64;
@@ -21,6 +25,8 @@ pub(crate) struct FdTable {
 struct State {
     pages: HashMap<u64, Box<Page>>,
     live: usize,
+    /// Most that were live since memory was given back.
+    peak: usize,
     next: u64,
 }
 
@@ -33,7 +39,7 @@ struct Page {
 impl FdTable {
     /// An empty table that holds at most `limit` descriptors.
     pub(crate) fn new(limit: usize) -> Self {
-        Self { state: RwLock::new(State { pages: HashMap::new(), live: 0, next: 1 }), limit }
+        Self { state: RwLock::new(State { pages: HashMap::new(), live: 0, peak: 0, next: 1 }), limit }
     }
 
     /// `EMFILE` unless `more` descriptors still fit. For use before a host call that would have to be undone.
@@ -106,9 +112,14 @@ impl FdTable {
         }
     }
 
-    /// Frees a number. What it stood for is returned, to be dropped outside the lock.
-    pub(crate) fn remove(&self, id: FdId) -> Option<Fd> {
-        self.state.write().unwrap_or_else(PoisonError::into_inner).remove(id)
+    /// Frees numbers; unknown ones are passed over. What they stood for goes outside the lock: closing may take time.
+    pub(crate) fn remove_all(&self, ids: impl Iterator<Item = FdId>) {
+        for id in ids {
+            drop(self.state.write().unwrap_or_else(PoisonError::into_inner).remove(id));
+        }
+        if self.state.write().unwrap_or_else(PoisonError::into_inner).has_fallen() {
+            memory::give_back();
+        }
     }
 
     /// Frees every number.
@@ -118,6 +129,7 @@ impl FdTable {
         state.live = 0;
         drop(state);
         drop(pages);
+        memory::give_back();
     }
 }
 
@@ -126,6 +138,7 @@ impl State {
         let id = FdId(self.next);
         self.next += 1;
         self.live += 1;
+        self.peak = self.peak.max(self.live);
         let (page, slot) = place(id);
         let page = self.pages.entry(page).or_insert_with(|| Box::new(Page::empty()));
         if let Some(free) = page.slots.get_mut(slot) {
@@ -148,6 +161,15 @@ impl State {
             }
         }
         Some(fd)
+    }
+
+    /// Whether most of what was live is gone. Says so once; a client that opens and closes all the time is no reason.
+    fn has_fallen(&mut self) -> bool {
+        let fallen = self.peak - self.live >= WORTH_GIVING_BACK && self.live <= self.peak / 2;
+        if fallen {
+            self.peak = self.live;
+        }
+        fallen
     }
 }
 

@@ -115,8 +115,6 @@ pub(crate) fn open_create_at(cx: &Context<'_>, payload: &[u8], reply: &mut Reply
 /// Gives numbers back, of any kind; unknown ones are ignored.
 pub(crate) fn close(cx: &Context<'_>, payload: &[u8], _: &mut Reply) -> Result<(), Errno> {
     let request: CloseRequest<'_> = decode(payload)?;
-    for fd in request.fds.iter() {
-        drop(cx.connection.fds().remove(fd));
-    }
+    cx.connection.fds().remove_all(request.fds.iter());
     Ok(())
 }

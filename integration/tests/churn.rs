@@ -44,7 +44,7 @@ fn the_tree_stays_closed_while_everyone_changes_it_at_once() {
     let steps: [(&str, Step, bool); 6] = [
         ("writer", write, false),
         ("writer on a channel", write, true),
-        ("renamer", rename, true),
+        ("renamer", rename, false),
         ("renamer on a channel", rename, true),
         ("deleter", delete, false),
         ("deleter on a channel", delete, true),

@@ -41,7 +41,7 @@ fn admit(connection: &Connection, header: Header, closing: bool) -> Result<(), E
     if closing {
         return Err(Errno::ECONNRESET);
     }
-    if !SUPPORTED.contains(&header.mid) {
+    if header.mid.name().is_none() || matches!(header.mid, Mid::ERROR | Mid::FLUSH) {
         return Err(Errno::EOPNOTSUPP);
     }
     if connection.policy().read_only && header.mid.changes_files() {

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use super::Client;
 use super::Error;
 use crate::FdId;
-use crate::sync::lock;
+use crate::sync::{Ordering, lock};
 
 /// A descriptor of the server, of any kind. Closed some time after it was dropped: see [`Client::flush_closes`].
 pub struct Fd {
@@ -80,11 +80,16 @@ impl Client {
     /// Closes `id` together with others.
     pub(super) fn close_later(&self, id: FdId) {
         lock(&self.connection.closing).push(id);
+        self.connection.has_closing.store(true, Ordering::Release);
         self.close_overdue();
     }
 
     /// Closes what has waited long enough, or has become too much.
     pub(super) fn close_overdue(&self) {
+        // Every call asks, and mostly there is nothing: no lock for that. Acquire: pairs with the Release above.
+        if !self.connection.has_closing.load(Ordering::Acquire) {
+            return;
+        }
         let overdue = lock(&self.connection.closing).take_overdue();
         if !overdue.is_empty() {
             // It only fails with the connection, and with that the descriptors are gone.

@@ -13,7 +13,7 @@ use super::link::Link;
 use super::{Client, Error, ErrorKind, watcher};
 use crate::message::{ChannelRequest, MountRequest};
 use crate::record::Inode;
-use crate::sync::{Arc, Mutex, lock};
+use crate::sync::{Arc, AtomicBool, Mutex, lock};
 use crate::transport::Ended;
 use crate::transport::channel::ClientChannel;
 use crate::{Errno, INITIAL_MESSAGE_SIZE, MAX_CHANNELS, Mid};
@@ -98,6 +98,8 @@ pub(super) struct Connection {
     /// What the server knows, in order.
     supported: Box<[Mid]>,
     pub(super) closing: Mutex<Closing>,
+    /// Whether anything has ever been in `closing`.
+    pub(super) has_closing: AtomicBool,
     watcher: Mutex<Option<JoinHandle<()>>>,
 }
 
@@ -138,7 +140,7 @@ fn mount(link: Arc<Link>) -> Result<Connection, Error> {
     supported.sort_unstable();
     let root = mount.root;
     let (closing, watcher) = (Mutex::new(Closing::default()), Mutex::new(None));
-    Ok(Connection { link, root, limit, supported, closing, watcher })
+    Ok(Connection { link, root, limit, supported, closing, has_closing: AtomicBool::new(false), watcher })
 }
 
 /// Below this, messages of fixed length do not fit.

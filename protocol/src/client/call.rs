@@ -1,10 +1,11 @@
 //! One request and its reply, over whichever communicator is idle, with everything checked that a server could lie
 //! about.
 
+use std::cell::RefCell;
 use std::fmt;
 use std::marker::PhantomData;
 
-use super::communicator::{Arrived, Communicator};
+use super::communicator::{Arrived, Communicator, Payload};
 use super::link::Link;
 use super::{Client, Donated, Error};
 use crate::codec::decode;
@@ -49,7 +50,7 @@ impl Client {
 
 /// The reply to a `Q`: its bytes, and the descriptors beside it. Those that nobody takes are closed.
 pub struct Reply<Q> {
-    payload: Vec<u8>,
+    payload: Payload,
     /// Descriptors that came with the reply.
     pub donated: Donated,
     request: PhantomData<fn(Q)>,
@@ -61,7 +62,7 @@ impl<Q: Request> Reply<Q> {
     /// # Errors
     /// `EIO` if the payload is shorter than its layout needs.
     pub fn decode(&self) -> Result<Q::Reply<'_>, Error> {
-        decode(&self.payload).map_err(|malformed| Error::malformed(Q::MID, malformed))
+        decode(self.payload.as_bytes()).map_err(|malformed| Error::malformed(Q::MID, malformed))
     }
 }
 
@@ -69,7 +70,7 @@ impl<Q: Request> fmt::Debug for Reply<Q> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Reply")
             .field("mid", &Q::MID)
-            .field("payload", &format_args!("{} bytes", self.payload.len()))
+            .field("payload", &format_args!("{} bytes", self.payload.as_bytes().len()))
             .field("donated", &self.donated)
             .finish()
     }
@@ -86,14 +87,24 @@ pub(super) struct Outgoing<'r> {
 /// What reading a reply yields; the outer error is the communicator's, the inner one the reply's.
 pub(super) type Read<T> = Result<Result<T, Error>, Ended>;
 
+/// Largest buffer that a request leaves behind for the next one of its thread.
+const KEPT: usize = 4096;
+
 /// Sends `request` and collects its reply as it is.
 pub(super) fn perform<'q, Q: Request + Wire<'q>>(link: &Link, limit: usize, request: &Q) -> Result<Reply<Q>, Error> {
-    let mut head = Vec::new();
-    request.put(&mut head);
-    let request = Outgoing { mid: Q::MID, head: &head, data: &[], donations: Q::DONATIONS };
-    exchange(link, limit, &request, |arrived| {
-        let payload = arrived.take_all()?;
-        Ok(Ok(Reply { payload, donated: std::mem::take(&mut arrived.donated), request: PhantomData }))
+    thread_local! {
+        /// Where this thread's requests are encoded, so that a request allocates nothing.
+        static HEAD: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+    }
+    HEAD.with_borrow_mut(|head| {
+        head.clear();
+        head.shrink_to(KEPT);
+        request.put(head);
+        let request = Outgoing { mid: Q::MID, head, data: &[], donations: Q::DONATIONS };
+        exchange(link, limit, &request, |arrived| {
+            let payload = arrived.take_all()?;
+            Ok(Ok(Reply { payload, donated: std::mem::take(&mut arrived.donated), request: PhantomData }))
+        })
     })
 }
 

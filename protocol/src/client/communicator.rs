@@ -81,9 +81,14 @@ impl Arrived<'_> {
     }
 
     /// Reads the rest of the payload. Memory grows with what has arrived, not with what was announced.
-    pub(super) fn take_all(&mut self) -> Result<Vec<u8>, Ended> {
+    pub(super) fn take_all(&mut self) -> Result<Payload, Ended> {
         let mut payload = Vec::new();
         let left = self.left();
+        let mut small = [0; SMALL];
+        if let Some(place) = small.get_mut(..left) {
+            self.take(place)?;
+            return Ok(Payload::Small(small, left));
+        }
         if let Communicator::Channel(channel) = self.communicator {
             // It is all there; no zeroes are written first.
             channel.append_payload_to(self.taken, left, &mut payload)?;
@@ -94,7 +99,7 @@ impl Arrived<'_> {
             payload.resize(start + self.left().min(PIECE), 0);
             self.take(payload.get_mut(start..).unwrap_or_default())?;
         }
-        Ok(payload)
+        Ok(Payload::Large(payload))
     }
 
     /// Leaves the rest of the payload, so that the next request can be sent.
@@ -105,6 +110,24 @@ impl Arrived<'_> {
         }
     }
 }
+
+/// A reply's payload. Most are as small as an inode and a descriptor, and take no allocation.
+pub(super) enum Payload {
+    Small([u8; SMALL], usize),
+    Large(Vec<u8>),
+}
+
+impl Payload {
+    pub(super) fn as_bytes(&self) -> &[u8] {
+        match self {
+            Self::Small(bytes, len) => bytes.get(..*len).unwrap_or_default(),
+            Self::Large(bytes) => bytes,
+        }
+    }
+}
+
+/// An inode and a descriptor.
+const SMALL: usize = 160;
 
 /// Bytes to read at a time; holds any reply but those with file data.
 const PIECE: usize = 1 << 16;

@@ -43,7 +43,7 @@ impl Client {
         PWriteHead { offset, fd, num_bytes }.put(&mut head);
         let request = Outgoing { mid: MID, head: &head, data, donations: PWriteRequest::DONATIONS };
         let reply = self.call_with_data(&request, |arrived| Ok(Ok(arrived.take_all()?)))?;
-        let PWriteReply { count } = decode(&reply).map_err(|malformed| Error::malformed(MID, malformed))?;
+        let PWriteReply { count } = decode(reply.as_bytes()).map_err(|malformed| Error::malformed(MID, malformed))?;
         let count = usize::try_from(count).ok().filter(|count| *count <= data.len());
         count.ok_or_else(|| Error::reply(MID, "it counts more bytes than were sent"))
     }

@@ -7,10 +7,12 @@ use std::thread::{self, JoinHandle};
 
 use gofer_protocol::Errno;
 use gofer_protocol::message::ChannelReply;
+use gofer_protocol::sync::back_off;
 use gofer_protocol::transport::ServerSocket;
 use gofer_protocol::transport::channel::{ChannelTransport, ServerChannel};
 use gofer_protocol::transport::memory::WindowAllocator;
 
+use super::interrupt::interrupt;
 use super::{MountPoint, Server, worker};
 use crate::fd::FdTable;
 use crate::{Limits, Policy};
@@ -101,8 +103,8 @@ impl Connection {
     fn close(&self) {
         *self.closing.write().unwrap_or_else(PoisonError::into_inner) = true;
         let serving = std::mem::take(&mut lock(&self.channels).serving);
-        for (channel, _) in &serving {
-            channel.shut_down();
+        for (channel, thread) in &serving {
+            end(channel, thread);
         }
         for (_, thread) in serving {
             let _ = thread.join();
@@ -168,6 +170,21 @@ impl Connection {
 impl AsFd for Connection {
     fn as_fd(&self) -> std::os::fd::BorrowedFd<'_> {
         self.socket.as_fd()
+    }
+}
+
+/// Ends a channel, though its client may do its worst to keep the thread asleep.
+fn end(channel: &ServerChannel, thread: &JoinHandle<()>) {
+    /// An honest client's channel has ended long before.
+    const PATIENCE: u32 = 100;
+    for round in 0.. {
+        if channel.try_shut_down() {
+            return;
+        }
+        if round > PATIENCE {
+            interrupt(thread);
+        }
+        back_off(round);
     }
 }
 

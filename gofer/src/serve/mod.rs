@@ -2,6 +2,7 @@
 
 mod connection;
 mod dispatch;
+mod interrupt;
 mod worker;
 
 use std::os::fd::OwnedFd;

@@ -7,7 +7,7 @@
 //! * With an honest peer the sides are never active at once, and everything the peer wrote before it handed over is
 //!   visible when [`Endpoint::wait`] returns.
 //! * With any peer, every call ends once [`Endpoint::shut_down`] was called on this side, and a turn is never accepted
-//!   afterwards, whatever the word says.
+//!   afterwards, whatever the word says. (Against peers that may move our sleepers, see there.)
 //! * A value that the protocol does not know shuts the channel down, which wakes an honest peer.
 //!
 //! Nothing here allocates, locks or reads the clock.
@@ -108,10 +108,6 @@ const SHUT_DOWN: u32 = 2;
 const SHUT: u32 = 1 << 31;
 const SLEEPERS: u32 = SHUT - 1;
 
-/// How long a sleep lasts at most. Wake-ups are not lost; but a hostile peer can have the kernel move our sleeper to
-/// another word (`FUTEX_CMP_REQUEUE`), where no wake-up of ours finds it.
-const NAP: Duration = Duration::from_secs(10);
-
 impl<W: Word> Endpoint<W> {
     /// Takes part in the hand-over of `word` as `role`.
     pub fn new(word: W, role: Role) -> Self {
@@ -151,25 +147,19 @@ impl<W: Word> Endpoint<W> {
 
     /// Sleeps until it is this side's turn.
     pub fn wait(&self) -> Result<(), Ended> {
-        let limit = match self.role {
-            // A server that moved its client's sleeper could as well never answer; and arming a timer for every request
-            // would cost a tenth of a microsecond.
-            Role::Client => None,
-            Role::Server => Some(NAP),
-        };
         while !self.ready()? {
-            self.sleep(limit)?;
+            // Without a limit: arming a timer for every request would cost more than all else that is done here.
+            self.sleep(None)?;
         }
         Ok(())
     }
 
-    /// Sleeps at most once, for at most `limit` (and at most some seconds), and says whether it is this side's turn.
-    /// May return early.
+    /// Sleeps at most once, for at most `limit`, and says whether it is this side's turn. May return early.
     pub fn wait_for(&self, limit: Duration) -> Result<bool, Ended> {
         if self.ready()? {
             return Ok(true);
         }
-        self.sleep(Some(limit.min(NAP)))?;
+        self.sleep(Some(limit))?;
         self.ready()
     }
 
@@ -192,23 +182,32 @@ impl<W: Word> Endpoint<W> {
 
     /// Ends the channel for both sides. Returns when no thread of this side is asleep in it any more.
     ///
-    /// Our own thread may be just about to fall asleep, after the wake-up; it does not if it finds the word changed,
-    /// but a hostile peer can change it back in time. Hence the repetition. A peer that has moved the sleeper to
-    /// another word can delay the return by one nap.
+    /// A hostile peer can have the kernel move our sleeper to another word (`FUTEX_CMP_REQUEUE`), where no wake-up of
+    /// ours finds it, and this would not return. Who serves such peers calls [`Self::try_shut_down`] until it says true,
+    /// and interrupts the sleeper by a signal if that takes long.
     pub fn shut_down(&self) {
-        // AcqRel: its place in the modification order of `local` decides. A sleeper counted before it is waited for
-        // below; one that counts itself after it sees SHUT and does not sleep.
-        self.local.fetch_or(SHUT, Ordering::AcqRel);
-        self.word.swap(SHUT_DOWN);
         for round in 0.. {
-            // All: a hostile peer may park many threads on the word, and one wake-up might be spent on those.
-            self.word.wake_all();
-            // Acquire: pairs with the Release in `sleep`.
-            if self.local.load(Ordering::Acquire) & SLEEPERS == 0 {
+            if self.try_shut_down() {
                 break;
             }
             back_off(round);
         }
+    }
+
+    /// Ends the channel for both sides, and says whether no thread of this side is asleep in it any more.
+    ///
+    /// Our own thread may be just about to fall asleep, after the wake-up; it does not if it finds the word changed,
+    /// but a hostile peer can change it back in time. Hence the repetition by the caller.
+    #[must_use]
+    pub fn try_shut_down(&self) -> bool {
+        // AcqRel: its place in the modification order of `local` decides. A sleeper counted before it is waited for
+        // by the caller; one that counts itself after it sees SHUT and does not sleep.
+        self.local.fetch_or(SHUT, Ordering::AcqRel);
+        self.word.swap(SHUT_DOWN);
+        // All: a hostile peer may park many threads on the word, and one wake-up might be spent on those.
+        self.word.wake_all();
+        // Acquire: pairs with the Release in `sleep`.
+        self.local.load(Ordering::Acquire) & SLEEPERS == 0
     }
 
     /// Ends the channel because the peer broke the protocol, here or in a layer above. The peer is woken: if it is

@@ -185,6 +185,13 @@ impl ServerChannel {
         self.endpoint().shut_down();
     }
 
+    /// Ends the channel for both sides, and says whether the serving thread no longer sleeps in it. See
+    /// [`Endpoint::try_shut_down`]: a client that is hostile enough can only be answered by a signal to that thread.
+    #[must_use]
+    pub fn try_shut_down(&self) -> bool {
+        self.endpoint().try_shut_down()
+    }
+
     /// Gives the memory behind the first `keep` bytes of payload back to the system, if longer datagrams have been here.
     ///
     /// To be called between a request and its reply, when the request is no longer needed: at any other time the client

@@ -25,6 +25,11 @@ for test in $(sed -n 's/^|.*| `\([a-z0-9_]*\)` |$/\1/p' BUDGETS.md); do
     git grep -q "fn $test" -- '*.rs' || refuse "BUDGETS.md names a test that is not there" "$test"
 done
 
+# So do the tables of differences and of known faults.
+for test in $(grep -ohE '`[a-z0-9]+(_[a-z0-9]+){2,}`' docs/parity.md docs/known-faults.md | tr -d '`' | sort -u); do
+    git grep -q "$test" -- '*.rs' || refuse "a document names a test that is not there" "$test"
+done
+
 # Every flag is explained where people look for it.
 for flag in $(sed -n 's/^    #\[arg(long.*$/&/p' gofer/src/cli/serve.rs >/dev/null; grep -A3 '#\[arg(' gofer/src/cli/serve.rs |
     sed -n 's/^ *\(pub \)\?\([a-z_]*\): .*,$/\2/p' | tr _ -); do

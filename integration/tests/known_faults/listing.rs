@@ -9,8 +9,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use gofer_integration::mounts::{Mounted, in_private_namespace, run};
-use gofer_integration::requests::Entry;
-use gofer_integration::{Served, say};
+use gofer_integration::{Ask, Entry, Served, say};
 use gofer_protocol::FdId;
 use gofer_protocol::record::FileType;
 
@@ -26,7 +25,7 @@ fn fill(dir: &Path, count: usize) {
 /// Lists the root of `served`, and makes sure that what comes is exactly what is there.
 fn list_exactly(served: &Served, count: usize) -> Vec<Entry> {
     let (open, _) = served.client.open(served.root, 0).expect("open");
-    let entries = served.client.list(open).expect("list");
+    let entries = served.client.list(open);
     served.client.close(&[open]);
     let names: BTreeSet<&[u8]> = entries.iter().map(|entry| &entry.name[..]).collect();
     assert_eq!((entries.len(), names.len()), (count, count), "each name once");
@@ -94,7 +93,7 @@ fn no_entry_is_asked_for_on_file_systems_with_one_device() {
 
 /// Every entry of `dir`, an open directory, has the identity and type that `lstat` gives on the host.
 fn agrees_with_lstat(served: &Served, dir: FdId, path: &Path, what: &str) {
-    let entries = served.client.list(dir).expect("list");
+    let entries = served.client.list(dir);
     let listed: BTreeMap<&[u8], &Entry> = entries.iter().map(|entry| (&entry.name[..], entry)).collect();
     assert_eq!(listed.len(), entries.len(), "{what}: each name once");
     let host: BTreeSet<_> =
@@ -266,10 +265,10 @@ fn no_entry_is_lost_or_empty_at_the_edge_of_a_reply_whatever_the_budget() {
     let budgets = (280..=560).step_by(7).chain([1000, 4095, 4096, 8191, 8192, 8193, 65_536, i32::MAX]);
     for budget in budgets {
         let mut all = Vec::new();
-        let mut some = served.client.list_some(open, -budget).expect("list");
+        let mut some = served.client.getdents(open, -budget).expect("list");
         while !some.is_empty() {
             all.extend(some.drain(..).map(|entry| entry.name));
-            some = served.client.list_some(open, budget).expect("list");
+            some = served.client.getdents(open, budget).expect("list");
         }
         assert!(all.iter().all(|name| !name.is_empty()), "a budget of {budget}");
         assert_eq!(all.len(), names.len(), "a budget of {budget}");
@@ -296,12 +295,12 @@ fn names_beyond_255_bytes_are_listed_walked_to_and_renamed_as_they_are() {
         // Also with a budget that no long name fits.
         for budget in [65_536, 4096, 1048, 300, 280] {
             let mut all = BTreeSet::new();
-            let mut some = served.client.list_some(open, -budget).expect("list");
+            let mut some = served.client.getdents(open, -budget).expect("list");
             while !some.is_empty() {
                 for entry in some {
                     assert!(all.insert(entry.name), "each name once, with a budget of {budget}");
                 }
-                some = served.client.list_some(open, budget).expect("list");
+                some = served.client.getdents(open, budget).expect("list");
             }
             assert_eq!(all, expected, "a budget of {budget}");
         }

@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use gofer_integration::hostile::SHUT_DOWN;
-use gofer_integration::{Client, HostileChannel, Requests, Served, each_way, eventually};
+use gofer_integration::wait::PATIENCE;
+use gofer_integration::{Ask, Exchange, HostileChannel, Served, eventually, nothing, over_both};
 use gofer_protocol::Mid;
 use gofer_protocol::transport::flipcall::Word;
 
@@ -39,7 +40,7 @@ fn garbage_ends_the_channel_wakes_its_client_and_leaves_the_others_alone() {
         channel.pass(12);
         std::thread::sleep(Duration::from_millis(20));
         assert_eq!(channel.window.data_len(), 12, "{wrong}: the channel answers again");
-        for client in [&served.client as &dyn Client, &other] {
+        for client in [&served.client as &dyn Exchange, &other] {
             assert!(client.fstat(served.root).is_ok(), "{wrong}: the other ways to ask are gone too");
         }
         assert!(served.client.channel().is_ok(), "{wrong}: no new channel");
@@ -96,9 +97,7 @@ fn a_state_that_changes_during_a_request_ends_the_channel() {
     for garbage in [0, 3, u32::MAX] {
         let served = Served::new();
         let channel = HostileChannel::greeted(served.client.channel().expect("a channel"));
-        channel.write(0, &[Mid::FSTAT.0.to_le_bytes(), [0, 0]].concat());
-        channel.write(4, &served.root.0.to_le_bytes());
-        channel.pass(12);
+        channel.send(Mid::FSTAT.0, &served.root.0.to_le_bytes());
         channel.set_state(garbage);
         // The server either had answered already, or met the garbage.
         let ended = eventually(|| {
@@ -122,7 +121,7 @@ fn parked_sleepers_do_not_keep_a_connection_from_closing() {
         for window in &windows {
             scope.spawn(move || {
                 while window.state().load(std::sync::atomic::Ordering::SeqCst) == 0 {
-                    window.sleep(0, Duration::from_secs(20)).expect("a futex");
+                    window.sleep(0, Some(PATIENCE)).expect("a futex");
                 }
             });
         }
@@ -154,16 +153,15 @@ fn a_datagram_longer_than_any_message_is_eio_and_the_channel_lives() {
 /// Abnormal input: short payloads and unknown numbers, the same over both.
 #[test]
 fn short_payloads_and_unknown_numbers_get_an_error_and_nothing_else_happens() {
-    let served = Served::new();
-    each_way(&served.client, |client| {
+    over_both(&[], nothing, |t| {
         for mid in 3..=33 {
             // One byte of each layout is missing at least: none is empty.
             let expected = if mid == 20 { 95 } else { 5 };
-            assert_eq!(client.exchange(mid, &[]).map_err(|errno| errno.raw()).err(), Some(expected), "MID {mid}");
+            assert_eq!(t.client.exchange(mid, &[]).map_err(|errno| errno.raw()).err(), Some(expected), "MID {mid}");
         }
         for mid in [0, 20, 34, 255, 256, 4711, u16::MAX] {
-            assert_eq!(client.exchange(mid, &[0; 64]).map_err(|errno| errno.raw()).err(), Some(95), "MID {mid}");
+            assert_eq!(t.client.exchange(mid, &[0; 64]).map_err(|errno| errno.raw()).err(), Some(95), "MID {mid}");
         }
-        assert!(client.fstat(served.root).is_ok());
+        assert!(t.client.fstat(t.root).is_ok());
     });
 }

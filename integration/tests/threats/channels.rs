@@ -1,5 +1,7 @@
 //! Garbage where the two sides of a channel agree: the state, the length, the greeting.
 
+use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::Ordering::SeqCst;
 use std::time::Duration;
 
 use gofer_integration::hostile::SHUT_DOWN;
@@ -48,7 +50,7 @@ fn garbage_ends_the_channel_wakes_its_client_and_leaves_the_others_alone() {
 }
 
 fn wait_for_the_end(channel: &HostileChannel) -> u32 {
-    let state = channel.window.state().load(std::sync::atomic::Ordering::SeqCst);
+    let state = channel.window.state().load(SeqCst);
     if state == SHUT_DOWN { state } else { channel.wait_while(state) }
 }
 
@@ -101,10 +103,12 @@ fn a_state_that_changes_during_a_request_ends_the_channel() {
         channel.set_state(garbage);
         // The server either had answered already, or met the garbage.
         let ended = eventually(|| {
-            // Whoever takes the turn back all the time may find it given back to it.
-            channel.set_state(3);
-            std::thread::sleep(Duration::from_millis(1));
-            channel.window.state().load(std::sync::atomic::Ordering::SeqCst) == SHUT_DOWN
+            // Whoever takes the turn back all the time may find it given back to it. The end is left as it is: the
+            // server says it once.
+            let state = channel.window.state();
+            let was = state.fetch_update(SeqCst, SeqCst, |state| (state != SHUT_DOWN).then_some(3));
+            channel.window.wake_all();
+            was == Err(SHUT_DOWN)
         });
         assert!(ended, "state {garbage}");
         assert!(served.client.fstat(served.root).is_ok());
@@ -117,15 +121,18 @@ fn parked_sleepers_do_not_keep_a_connection_from_closing() {
     let served = Served::new();
     let channel = HostileChannel::greeted(served.client.channel().expect("a channel"));
     let windows: Vec<_> = (0..64).map(|_| channel.offer.window()).collect();
+    let parked = AtomicUsize::new(0);
     std::thread::scope(|scope| {
         for window in &windows {
+            let parked = &parked;
             scope.spawn(move || {
-                while window.state().load(std::sync::atomic::Ordering::SeqCst) == 0 {
+                parked.fetch_add(1, SeqCst);
+                while window.state().load(SeqCst) == 0 {
                     window.sleep(0, Some(PATIENCE)).expect("a futex");
                 }
             });
         }
-        std::thread::sleep(Duration::from_millis(50));
+        assert!(eventually(|| parked.load(SeqCst) == windows.len()));
         let Served { client, mut gofer, .. } = served;
         drop(client);
         // It serves one client, so it ends with it.

@@ -1,10 +1,10 @@
-//! One typed way to ask, whatever the transport: the socket, or a channel.
+//! Every message as a method, with its reply's types, on whatever carries requests.
 
 use std::os::fd::OwnedFd;
 
 use gofer_protocol::codec::{Array, Data, SizedString, StringArrayBuf};
 use gofer_protocol::message::{
-    AcceptRequest, BindAtReply, BindAtRequest, CloseRequest, ConnectRequest, ConnectWithCredsRequest, ErrorReply,
+    AcceptRequest, BindAtReply, BindAtRequest, ChannelRequest, CloseRequest, ConnectRequest, ConnectWithCredsRequest,
     FAllocateRequest, FGetXattrReply, FGetXattrRequest, FListXattrReply, FListXattrRequest, FRemoveXattrRequest,
     FSetXattrRequest, FStatFsRequest, FStatRequest, FSyncRequest, Getdents64Reply, Getdents64Request, LinkAtRequest,
     ListenRequest, MkdirAtRequest, MknodAtRequest, MountReply, MountRequest, OpenAtReply, OpenAtRequest,
@@ -12,63 +12,20 @@ use gofer_protocol::message::{
     ReadLinkAtRequest, RenameAt2Request, RenameAtRequest, SetStatReply, SetStatRequest, SymlinkAtRequest,
     UnlinkAtRequest, WalkReply, WalkRequest, WalkStatReply, WalkStatRequest, WalkStatus,
 };
-use gofer_protocol::record::{CreateCommon, FileMode, FileType, Inode, StatFs, Statx, StatxMask, Timespec};
-use gofer_protocol::transport::channel::{ClientChannel, Reply};
-use gofer_protocol::{Errno, FdId, Gid, Mid, Request, Uid, Wire};
+use gofer_protocol::record::{CreateCommon, Dirent, FileType, Inode, StatFs, Statx, StatxMask};
+use gofer_protocol::transport::channel::ClientChannel;
+use gofer_protocol::{Errno, FdId, Gid, Request, Uid, Wire};
 
-use crate::{Answer, Raw};
-
-/// Something that carries one request to the server and its answer back.
-pub trait Exchange {
-    /// Sends a payload as it is and receives the answer; an error if that is one.
-    ///
-    /// # Errors
-    /// The errno that the server sent.
-    ///
-    /// # Panics
-    /// If there is no answer, or one to something else.
-    fn exchange(&self, mid: u16, payload: &[u8]) -> Result<Answer, Errno>;
-}
-
-impl Exchange for Raw {
-    fn exchange(&self, mid: u16, payload: &[u8]) -> Result<Answer, Errno> {
-        self.send(mid, payload);
-        judge(mid, self.receive().expect("an answer, not the end of the connection"))
-    }
-}
-
-impl Exchange for ClientChannel {
-    fn exchange(&self, mid: u16, payload: &[u8]) -> Result<Answer, Errno> {
-        let Reply { mid: answered, num_fds, payload_len } = self.request(mid, &[payload]).expect("an answer");
-        let mut payload = Vec::new();
-        self.append_payload_to(0, payload_len, &mut payload).expect("a payload inside the window");
-        let mut fds: Vec<Option<OwnedFd>> = (0..num_fds).map(|_| None).collect();
-        self.receive_fds(&Reply { mid: answered, num_fds, payload_len }, &mut fds);
-        let fds = fds.into_iter().map(|fd| fd.expect("a descriptor that was announced")).collect();
-        judge(mid, Answer { mid: Mid(answered), payload, fds })
-    }
-}
-
-/// Tells success from error, and insists on what holds for every answer.
-fn judge(mid: u16, answer: Answer) -> Result<Answer, Errno> {
-    if answer.mid == Mid::ERROR {
-        assert!(answer.fds.is_empty(), "an error donates nothing");
-        assert_eq!(answer.payload.len(), 4, "an error is an errno and nothing else");
-        let ErrorReply { errno } = answer.decode();
-        return Err(Errno::from_wire(errno));
-    }
-    assert_eq!(answer.mid, Mid(mid), "the answer to another request");
-    Ok(answer)
-}
+use crate::exchange::{Answer, Exchange};
+use crate::offer::ChannelOffer;
+use crate::parts::{change, encoded, new_in, string};
 
 /// Every message as a method. Errors are the errnos that the server sent; an answer that does not decode, or with
 /// descriptors that the message does not donate, fails the test.
 #[allow(missing_docs, clippy::missing_errors_doc, reason = "the messages' own names; the errors are said above")]
 pub trait Ask: Exchange {
     fn ask<'q, Q: Request + Wire<'q>>(&self, request: &Q) -> Result<Answer, Errno> {
-        let mut payload = Vec::new();
-        request.put(&mut payload);
-        let answer = self.exchange(Q::MID.0, &payload)?;
+        let answer = self.exchange(Q::MID.0, &encoded(request))?;
         assert!(answer.fds.len() <= Q::DONATIONS, "{:?} donated {} descriptors", Q::MID, answer.fds.len());
         Ok(answer)
     }
@@ -79,6 +36,23 @@ pub trait Ask: Exchange {
         Ok((answer.decode::<MountReply<'_>>().root, answer.fds))
     }
 
+    /// As [`Ask::mounted`], where it must succeed; the root's control descriptor alone.
+    fn mount(&self) -> FdId {
+        self.mounted().expect("mount").0.control_fd
+    }
+
+    fn channel(&self) -> Result<ChannelOffer, Errno> {
+        let answer = self.ask(&ChannelRequest)?;
+        let place = answer.decode();
+        let [memory, fd_socket] = answer.fds.try_into().expect("two descriptors");
+        Ok(ChannelOffer { place, memory, fd_socket })
+    }
+
+    /// An honest client on a new channel of this connection.
+    fn on_channel(&self) -> ClientChannel {
+        self.channel().expect("a channel").connect()
+    }
+
     fn fstat(&self, fd: FdId) -> Result<Statx, Errno> {
         self.ask(&FStatRequest { fd }).map(|answer| answer.decode())
     }
@@ -87,21 +61,21 @@ pub trait Ask: Exchange {
         self.ask(change).map(|answer| answer.decode())
     }
 
+    /// SetStat of the mode alone.
+    fn chmod(&self, fd: FdId, mode: u32) -> Result<SetStatReply, Errno> {
+        self.set_stat(&SetStatRequest { mode, ..change(fd, StatxMask::MODE) })
+    }
+
     fn fstat_fs(&self, fd: FdId) -> Result<StatFs, Errno> {
         self.ask(&FStatFsRequest { fd }).map(|answer| answer.decode())
     }
 
-    fn walk_bytes(&self, dir_fd: FdId, path: &[&[u8]]) -> Result<(WalkStatus, Vec<Inode>), Errno> {
-        let path = StringArrayBuf::new(path.iter().copied()).expect("a path that the wire takes");
+    fn walk(&self, dir_fd: FdId, path: &[impl AsRef<[u8]>]) -> Result<(WalkStatus, Vec<Inode>), Errno> {
+        let path = StringArrayBuf::new(path.iter().map(AsRef::as_ref)).expect("a path that the wire takes");
         let answer = self.ask(&WalkRequest { dir_fd, path: path.as_array() })?;
         let WalkReply { status, inodes } = answer.decode();
         assert_eq!(answer.payload.len(), 3 + 152 * inodes.len());
         Ok((status, inodes.iter().collect()))
-    }
-
-    fn walk(&self, dir_fd: FdId, path: &[&str]) -> Result<(WalkStatus, Vec<Inode>), Errno> {
-        let path: Vec<_> = path.iter().map(|name| name.as_bytes()).collect();
-        self.walk_bytes(dir_fd, &path)
     }
 
     /// Walks components that exist, separated by slashes; the last one's inode.
@@ -117,8 +91,8 @@ pub trait Ask: Exchange {
         self.find(dir_fd, path).control_fd
     }
 
-    fn walk_stat(&self, dir_fd: FdId, path: &[&str]) -> Result<Vec<Statx>, Errno> {
-        let path = StringArrayBuf::new(path.iter().map(|name| name.as_bytes())).expect("a path that the wire takes");
+    fn walk_stat(&self, dir_fd: FdId, path: &[impl AsRef<[u8]>]) -> Result<Vec<Statx>, Errno> {
+        let path = StringArrayBuf::new(path.iter().map(AsRef::as_ref)).expect("a path that the wire takes");
         let answer = self.ask(&WalkStatRequest { dir_fd, path: path.as_array() })?;
         let WalkStatReply { stats } = answer.decode();
         assert_eq!(answer.payload.len(), 2 + 144 * stats.len());
@@ -140,6 +114,11 @@ pub trait Ask: Exchange {
         let answer = self.ask(&OpenCreateAtRequest { create, flags, name: string(name) })?;
         let OpenCreateAtReply { child, open_fd } = answer.decode();
         Ok((child, open_fd, answer.fds))
+    }
+
+    /// As [`Ask::open_create`], of a file with mode 0644 to read and write.
+    fn create(&self, dir_fd: FdId, name: &str) -> Result<(Inode, FdId, Vec<OwnedFd>), Errno> {
+        self.open_create(new_in(dir_fd, FileType::Regular, 0o644), 2, name)
     }
 
     fn close(&self, fds: &[FdId]) {
@@ -177,16 +156,38 @@ pub trait Ask: Exchange {
         inode(&self.ask(&MknodAtRequest { create, minor, major, name: string(name) })?)
     }
 
-    fn symlink(&self, dir_fd: FdId, owner: (Uid, Gid), name: &str, target: &[u8]) -> Result<Inode, Errno> {
-        let target = SizedString::new(target).expect("at most 65,535 bytes");
-        inode(&self.ask(&SymlinkAtRequest { dir_fd, uid: owner.0, gid: owner.1, name: string(name), target })?)
+    /// SymlinkAt without an owner: the server's own.
+    fn symlink(&self, dir_fd: FdId, name: &str, target: impl AsRef<[u8]>) -> Result<Inode, Errno> {
+        self.symlink_as(dir_fd, (Uid::NONE, Gid::NONE), name, target)
+    }
+
+    fn symlink_as(
+        &self,
+        dir_fd: FdId,
+        (uid, gid): (Uid, Gid),
+        name: &str,
+        target: impl AsRef<[u8]>,
+    ) -> Result<Inode, Errno> {
+        let target = SizedString::new(target.as_ref()).expect("at most 65,535 bytes");
+        inode(&self.ask(&SymlinkAtRequest { dir_fd, uid, gid, name: string(name), target })?)
     }
 
     fn link(&self, dir_fd: FdId, target: FdId, name: &str) -> Result<Inode, Errno> {
         inode(&self.ask(&LinkAtRequest { dir_fd, target, name: string(name) })?)
     }
 
-    fn unlink(&self, dir_fd: FdId, name: &str, flags: u32) -> Result<(), Errno> {
+    /// UnlinkAt of anything but a directory.
+    fn unlink(&self, dir_fd: FdId, name: &str) -> Result<(), Errno> {
+        self.unlink_with(dir_fd, name, 0)
+    }
+
+    /// UnlinkAt of a directory.
+    fn rmdir(&self, dir_fd: FdId, name: &str) -> Result<(), Errno> {
+        const REMOVE_DIRECTORY: u32 = 0x200;
+        self.unlink_with(dir_fd, name, REMOVE_DIRECTORY)
+    }
+
+    fn unlink_with(&self, dir_fd: FdId, name: &str, flags: u32) -> Result<(), Errno> {
         empty(&self.ask(&UnlinkAtRequest { dir_fd, flags, name: string(name) })?)
     }
 
@@ -203,7 +204,7 @@ pub trait Ask: Exchange {
     fn getdents(&self, dir_fd: FdId, count: i32) -> Result<Vec<Entry>, Errno> {
         let answer = self.ask(&Getdents64Request { dir_fd, count })?;
         let Getdents64Reply { dirents } = answer.decode();
-        let entry = |dirent: gofer_protocol::record::Dirent<'_>| Entry {
+        let entry = |dirent: Dirent<'_>| Entry {
             ino: dirent.ino,
             device: (dirent.dev_major, dirent.dev_minor),
             off: dirent.off,
@@ -289,24 +290,6 @@ pub struct Entry {
     pub off: u64,
     pub entry_type: u8,
     pub name: Vec<u8>,
-}
-
-/// A name on its way into a message.
-fn string(text: &str) -> SizedString<'_> {
-    crate::raw::string(text)
-}
-
-/// For creation by root, owner as the server has it.
-#[must_use]
-pub fn new_in(dir_fd: FdId, file_type: FileType, permissions: u16) -> CreateCommon {
-    CreateCommon::new(dir_fd, Uid::NONE, Gid::NONE, FileMode::new(file_type, permissions))
-}
-
-/// A SetStat that changes nothing yet: to be filled in for what `mask` says.
-#[must_use]
-pub fn change(fd: FdId, mask: StatxMask) -> SetStatRequest {
-    let (atime, mtime) = (Timespec::default(), Timespec::default());
-    SetStatRequest { fd, mask, mode: 0, uid: Uid::NONE, gid: Gid::NONE, size: 0, atime, mtime }
 }
 
 fn empty(answer: &Answer) -> Result<(), Errno> {

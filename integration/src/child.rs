@@ -1,7 +1,10 @@
-//! Changes of a gofer's command before it starts, for [`crate::Gofer::serve_with`].
+//! Another user than root for a gofer, and other changes of its command before it starts: see
+//! [`crate::Gofer::serve_with`].
 
 use std::io;
+use std::os::unix::fs::lchown;
 use std::os::unix::process::CommandExt;
+use std::path::Path;
 use std::process::Command;
 
 use rustix::process::{Resource, Rlimit};
@@ -24,6 +27,18 @@ pub fn can_be_nobody() -> bool {
 /// Makes the gofer run as [`NOBODY`], without any capability.
 pub fn as_nobody(command: &mut Command) -> &mut Command {
     command.uid(NOBODY).gid(NOBODY)
+}
+
+/// Gives a file, or a directory with all that is in it, to [`NOBODY`].
+///
+/// # Panics
+/// If we may not.
+pub fn give_to_nobody(path: &Path) {
+    lchown(path, Some(NOBODY), Some(NOBODY)).expect("a new owner");
+    if path.symlink_metadata().expect("metadata").is_dir() {
+        let entries = path.read_dir().expect("a listing");
+        entries.for_each(|entry| give_to_nobody(&entry.expect("an entry").path()));
+    }
 }
 
 /// Limits the gofer's descriptors, soft and hard. Only for one without `CAP_SYS_RESOURCE`, which raises them.

@@ -1,12 +1,13 @@
 //! The client's side of a channel in hostile hands: every byte of the window can be written at any time.
 
 use std::sync::atomic::Ordering;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use gofer_protocol::transport::flipcall::Word;
 use gofer_protocol::transport::window::Window;
 
-use crate::raw::ChannelOffer;
+use crate::offer::ChannelOffer;
+use crate::wait::PATIENCE;
 
 /// Value of the state while the client may touch the window.
 pub const CLIENT_ACTIVE: u32 = 0;
@@ -64,8 +65,8 @@ impl HostileChannel {
         self.window.wake_all();
     }
 
-    /// Sleeps as an honest client does, until it is no longer the server's turn, and returns the state. Sleeps for 20
-    /// seconds at most and is not woken by mere chance, so that a server that forgets to wake shows.
+    /// Sleeps as an honest client does, until it is no longer the server's turn, and returns the state. Is not
+    /// woken by mere chance, so that a server that forgets to wake shows.
     #[must_use]
     pub fn wait(&self) -> u32 {
         self.wait_while(SERVER_ACTIVE)
@@ -85,31 +86,42 @@ impl HostileChannel {
         self.window.state().load(Ordering::SeqCst)
     }
 
+    /// The four bytes before a payload: message, number of descriptors, nothing.
+    ///
+    /// # Panics
+    /// If the window is no window.
+    #[must_use]
+    pub fn header(&self) -> [u8; 4] {
+        let mut header = [0; 4];
+        self.window.copy_out(0, &mut header).expect("within the window");
+        header
+    }
+
+    /// Sends a request and goes on.
+    ///
+    /// # Panics
+    /// If it does not fit.
+    pub fn send(&self, mid: u16, payload: &[u8]) {
+        self.write(4, payload);
+        self.write(0, &[mid.to_le_bytes(), [0, 0]].concat());
+        self.pass(u32::try_from(payload.len() + 4).expect("a datagram"));
+    }
+
     /// Sends a request and waits for its end: the reply's number and payload, or none if the channel is shut down.
     ///
     /// # Panics
     /// If neither comes.
     #[must_use]
     pub fn exchange(&self, mid: u16, payload: &[u8]) -> Option<(u16, Vec<u8>)> {
-        self.write(4, payload);
-        self.write(0, &[mid.to_le_bytes(), [0, 0]].concat());
-        self.pass(u32::try_from(payload.len() + 4).expect("a datagram"));
-        match self.wait() {
-            CLIENT_ACTIVE => {
-                let mut header = [0; 4];
-                self.window.copy_out(0, &mut header).expect("within the window");
-                let [low, high, ..] = header;
-                // In hostile hands the length may be anything.
-                let len = usize::try_from(self.window.data_len()).expect("a length").min(self.window.capacity());
-                let len = len.saturating_sub(4);
-                let mut reply = vec![0; len];
-                self.window.copy_out(4, &mut reply).expect("within the window");
-                Some((u16::from_le_bytes([low, high]), reply))
-            }
-            _ => None,
+        self.send(mid, payload);
+        if self.wait() != CLIENT_ACTIVE {
+            return None;
         }
+        let [low, high, ..] = self.header();
+        // In hostile hands the length may be anything.
+        let len = usize::try_from(self.window.data_len()).expect("a length").min(self.window.capacity());
+        let mut reply = vec![0; len.saturating_sub(4)];
+        self.window.copy_out(4, &mut reply).expect("within the window");
+        Some((u16::from_le_bytes([low, high]), reply))
     }
 }
-
-/// How long a client waits before it takes the server for stuck.
-const PATIENCE: Duration = Duration::from_secs(20);

@@ -7,8 +7,7 @@ use std::process::{Command, Stdio};
 use gofer_protocol::FdId;
 use tempfile::TempDir;
 
-use crate::process::eventually;
-use crate::{Gofer, Raw};
+use crate::{Ask, Gofer, Raw, eventually};
 
 /// A served temporary directory that any number of clients may connect to. Field order is drop order: the server goes
 /// before what it serves.

@@ -1,14 +1,13 @@
 //! A temporary directory with a gofer on it, and a client: what most tests start from.
 
-use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use gofer_protocol::FdId;
 use tempfile::TempDir;
 
-use crate::child::{NOBODY, as_nobody};
-use crate::{Gofer, Raw};
+use crate::child::{as_nobody, give_to_nobody};
+use crate::{Ask, Gofer, Raw};
 
 /// A served temporary directory. Field order is drop order: the server goes before what it serves.
 #[derive(Debug)]
@@ -57,37 +56,24 @@ impl Served {
         Self { client, root, gofer, path: path.to_owned(), _dir: None }
     }
 
-    /// Mounts over `client` what `gofer`, started by other means, serves of `dir`.
-    #[must_use]
-    pub fn of(gofer: Gofer, client: Raw, dir: TempDir) -> Self {
-        let root = client.mount();
-        Self { client, root, gofer, path: dir.path().to_owned(), _dir: Some(dir) }
-    }
-
-    /// As [`Served::with`], by a gofer that runs as [`crate::child::NOBODY`], to whom the directory and all in it
-    /// belong.
+    /// As [`Served::with`], by a gofer that runs as [`crate::child::NOBODY`]: the directory is its own, and of what is in it what
+    /// `prepare` gives it.
     ///
     /// # Panics
     /// If this process may not give files away; ask [`crate::child::can_be_nobody`].
     #[must_use]
     pub fn by_nobody(flags: &[&str], prepare: impl FnOnce(&Path)) -> Self {
         let dir = tempfile::tempdir().expect("a temporary directory");
+        give_to_nobody(dir.path());
         prepare(dir.path());
-        let owner = format!("{NOBODY}:{NOBODY}");
-        crate::mounts::run("chown", [OsStr::new("-hR"), OsStr::new(&owner), dir.path().as_os_str()]);
         let path = dir.path().to_owned();
         Self { _dir: Some(dir), ..Self::started(&path, flags, as_nobody) }
     }
 
-    /// How many descriptors the server holds between two requests.
-    ///
-    /// # Panics
-    /// If it is gone.
+    /// How many descriptors the server holds between two requests of [`Served::client`].
     #[must_use]
     pub fn descriptors(&self) -> usize {
-        // A reply is out before the server has closed what it donated; the next one shows that it has.
-        self.client.fstat(self.root).expect("the root");
-        self.gofer.descriptors().len()
+        self.gofer.descriptors_behind(&self.client)
     }
 
     /// The served directory, as the host sees it.

@@ -8,10 +8,10 @@ use gofer_protocol::message::{
     MountRequest, OpenAtRequest, OpenCreateAtRequest, PReadRequest, PWriteRequest, ReadLinkAtRequest, RenameAt2Request,
     RenameAtRequest, SymlinkAtRequest, UnlinkAtRequest, WalkRequest, WalkStatRequest,
 };
-use gofer_protocol::record::{CreateCommon, FileMode, FileType, StatxMask};
+use gofer_protocol::record::{FileType, StatxMask};
 use gofer_protocol::{FdId, Gid, Mid, Request, Uid, Wire};
 
-use crate::ask::change;
+use crate::parts::{change, encoded, new_in};
 
 /// A request that lacks nothing.
 #[derive(Clone, Debug)]
@@ -49,7 +49,7 @@ pub fn specimens(fd: FdId, name: &[u8]) -> Vec<Specimen> {
     let name = SizedString::new(name).expect("a name that the wire takes");
     let path = StringArrayBuf::new([name.as_bytes()]).expect("a path that the wire takes");
     let (uid, gid) = (Uid::NONE, Gid::NONE);
-    let create = CreateCommon::new(fd, uid, gid, FileMode::new(FileType::Regular, 0o600));
+    let create = new_in(fd, FileType::Regular, 0o600);
     let fds = [fd];
     let fds = Array::new(&fds).expect("one");
     let data = Data::new(b"data").expect("short");
@@ -95,7 +95,5 @@ pub fn specimens(fd: FdId, name: &[u8]) -> Vec<Specimen> {
 }
 
 fn specimen<'q, Q: Request + Wire<'q>>(request: &Q, takes: Takes, named: bool) -> Specimen {
-    let mut payload = Vec::new();
-    request.put(&mut payload);
-    Specimen { mid: Q::MID, payload, takes, named }
+    Specimen { mid: Q::MID, payload: encoded(request), takes, named }
 }

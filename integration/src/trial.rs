@@ -1,17 +1,13 @@
 //! One test, two transports: what holds over the socket holds over a channel.
 
 use std::fs::Metadata;
-use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
-use std::os::unix::process::CommandExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use gofer_protocol::FdId;
 
-use crate::ask::{Ask, Exchange};
-use crate::{Gofer, Raw, Served};
-
-/// A user without any right.
-pub const NOBODY: u32 = 65_534;
+use crate::child::can_be_nobody;
+use crate::{Ask, Exchange, Gofer, Served};
 
 /// A server on a fresh directory, and one way to ask it.
 #[allow(missing_debug_implementations, reason = "a trait object has none")]
@@ -28,7 +24,7 @@ impl Trial<'_> {
     /// Where the host has `name`.
     #[must_use]
     pub fn host(&self, name: &str) -> PathBuf {
-        self.served.path().join(name)
+        self.path().join(name)
     }
 
     /// What the host says of `name`, of a symbolic link itself.
@@ -53,12 +49,22 @@ impl Trial<'_> {
         (metadata.uid(), metadata.gid())
     }
 
-    /// How many descriptors the server holds, between two requests: those that it donated are its no longer.
+    /// How many descriptors the server holds between two requests of the client.
     #[must_use]
     pub fn descriptors(&self) -> usize {
-        // Whoever answers this is done with what was asked before.
-        let _ = self.client.fstat(FdId::NONE);
-        self.served.gofer.descriptors().len()
+        self.served.gofer.descriptors_behind(self.client)
+    }
+
+    /// The server's process.
+    #[must_use]
+    pub fn gofer(&self) -> &Gofer {
+        &self.served.gofer
+    }
+
+    /// The served directory, as the host sees it.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        self.served.path()
     }
 
     /// Whether the host has `name`, if only as a dangling link.
@@ -68,43 +74,33 @@ impl Trial<'_> {
     }
 }
 
+/// Nothing to prepare.
+pub fn nothing(_: &Path) {}
+
 /// Runs `test` on a server over its socket, then on another one over a channel. `prepare` fills their directories.
 pub fn over_both(flags: &[&str], prepare: impl Fn(&Path), test: impl Fn(&Trial<'_>)) {
-    eprintln!("over the socket:");
-    with_socket(&Served::with(flags, &prepare), &test);
-    eprintln!("over a channel:");
-    with_channel(&Served::with(flags, &prepare), &test);
+    over_both_on(|| Served::with(flags, &prepare), test);
 }
 
-/// As [`over_both`], with a server that runs as [`NOBODY`], who owns the directory but not what `prepare` puts there.
-///
-/// Says so and does nothing where the tests themselves do not run as root.
+/// As [`over_both`], with servers that run as [`crate::child::NOBODY`], who owns the directory but not what `prepare`
+/// puts there. Skipped where that cannot be.
 pub fn over_both_unprivileged(flags: &[&str], prepare: impl Fn(&Path), test: impl Fn(&Trial<'_>)) {
-    if !rustix::process::geteuid().is_root() {
-        eprintln!("SKIPPED: only root can start a server as somebody else");
-        return;
+    if can_be_nobody() {
+        over_both_on(|| Served::by_nobody(flags, &prepare), test);
     }
+}
+
+/// As [`over_both`], on servers that `start` starts.
+pub fn over_both_on(start: impl Fn() -> Served, test: impl Fn(&Trial<'_>)) {
     eprintln!("over the socket:");
-    with_socket(&unprivileged(flags, &prepare), &test);
+    let served = start();
+    test(&Trial { client: &served.client, root: served.root, served: &served });
+    drop(served);
+
     eprintln!("over a channel:");
-    with_channel(&unprivileged(flags, &prepare), &test);
-}
-
-fn with_socket(served: &Served, test: impl Fn(&Trial<'_>)) {
-    test(&Trial { client: &served.client, root: served.root, served });
-}
-
-fn with_channel(served: &Served, test: impl Fn(&Trial<'_>)) {
-    let channel = served.client.channel().expect("a channel").connect();
+    let served = start();
+    let channel = served.client.on_channel();
     // The server is done with making it once it answers again.
-    let _ = served.client.fstat(FdId::NONE);
-    test(&Trial { client: &channel, root: served.root, served });
-}
-
-fn unprivileged(flags: &[&str], prepare: impl FnOnce(&Path)) -> Served {
-    let dir = tempfile::tempdir().expect("a temporary directory");
-    chown(dir.path(), Some(NOBODY), Some(NOBODY)).expect("a new owner");
-    prepare(dir.path());
-    let (gofer, stream) = Gofer::serve_with(dir.path(), flags, |command| command.uid(NOBODY).gid(NOBODY));
-    Served::of(gofer, Raw::new(stream), dir)
+    let _ = served.client.fstat(served.root);
+    test(&Trial { client: &channel, root: served.root, served: &served });
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use gofer_integration::child::{as_nobody, can_be_nobody};
 use gofer_integration::mounts::{Mounted, in_private_namespace};
 use gofer_integration::vm::{self, Vm};
-use gofer_integration::{Gofer, Served, say};
+use gofer_integration::{Ask, Gofer, Served, say};
 use gofer_protocol::FdId;
 
 /// Bytes of private memory for a file beside its host descriptor: node and control descriptor, name of up to 32 bytes.

@@ -8,12 +8,11 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use gofer_integration::client::encoded;
-use gofer_integration::raw::string;
-use gofer_integration::{Actor, Client, Listening, Outside, Random, Raw, Requests};
-use gofer_protocol::message::{Getdents64Reply, Getdents64Request, RenameAt2Request};
+use gofer_integration::wait::PATIENCE;
+use gofer_integration::{Actor, Ask, Exchange, Listening, Outside, Random, Raw, change, new_in};
+use gofer_protocol::message::SetStatRequest;
 use gofer_protocol::record::{FileType, Inode, Statx, StatxMask};
-use gofer_protocol::{Errno, FdId, Request};
+use gofer_protocol::{Errno, FdId, Uid};
 use rustix::fs::{CWD, RenameFlags, fstat, makedev, renameat_with};
 
 /// Directories, and names in each: a thousand in all.
@@ -22,9 +21,6 @@ const NAMES: u64 = 50;
 
 /// Symbolic links that take the place of directories.
 const LINKS: u64 = 3;
-
-/// How long one of the parties may make no progress.
-const PATIENCE: Duration = Duration::from_secs(20);
 
 /// Must show: nothing outside is ever reached, nothing leaks, nothing stops.
 #[test]
@@ -39,7 +35,7 @@ fn the_tree_stays_closed_while_everyone_changes_it_at_once() {
         }
         (0..LINKS).for_each(|l| symlink(outside.path().join("dir"), dir.join(link(l))).expect("a link"));
     });
-    let baseline = listening.gofer.settled_descriptors();
+    let baseline = listening.gofer.descriptors().len();
 
     let steps: [(&str, Step, bool); 6] = [
         ("writer", write, false),
@@ -120,7 +116,7 @@ type Step = fn(&mut Party) -> Result<(), Errno>;
 
 /// A client with eyes: whatever it is told or given must be inside.
 struct Party {
-    client: Box<dyn Client + Send>,
+    client: Box<dyn Exchange + Send>,
     root: FdId,
     outside: Arc<Outside>,
     random: Random,
@@ -133,7 +129,7 @@ struct Party {
 impl Party {
     fn new(listening: &Listening, outside: Arc<Outside>, on_channel: bool, seed: u64) -> Self {
         let (connection, root) = listening.client();
-        let (client, connection): (Box<dyn Client + Send>, _) = match on_channel {
+        let (client, connection): (Box<dyn Exchange + Send>, _) = match on_channel {
             true => (Box::new(connection.on_channel()), Some(connection)),
             false => (Box::new(connection), None),
         };
@@ -191,8 +187,7 @@ impl Party {
 
     /// Walks; all components, or `ENOENT`.
     fn walk(&mut self, path: &[&str]) -> Result<(FdId, FileType), Errno> {
-        let components: Vec<_> = path.iter().map(|name| name.as_bytes()).collect();
-        let (_, inodes) = self.client.walk(self.root, &components)?;
+        let (_, inodes) = self.client.walk(self.root, path)?;
         for inode in &inodes {
             self.take(inode);
         }
@@ -213,7 +208,7 @@ impl Party {
 /// Writes to a file, or makes it; reads it back, sets its attributes.
 fn write(me: &mut Party) -> Result<(), Errno> {
     let (dir, name) = (me.random_directory(), me.random_name());
-    let stats = me.client.walk_stat(me.root, &[dir.as_bytes(), name.as_bytes()])?;
+    let stats = me.client.walk_stat(me.root, &[&dir, &name])?;
     stats.iter().for_each(|stat| me.see(stat));
     let file = match me.walk(&[&dir, &name]) {
         Ok((file, _)) => file,
@@ -232,10 +227,9 @@ fn write(me: &mut Party) -> Result<(), Errno> {
     me.client.pwrite(open, me.random.below(8192), b"churn")?;
     me.client.pread(open, 0, 8192)?;
     me.see(&me.client.fstat(open)?);
-    let set = me.client.set_stat(file, |set| {
-        set.mask = StatxMask::MODE.or(StatxMask::SIZE).or(StatxMask::UID);
-        (set.mode, set.size, set.uid) = (0o640, 100, gofer_protocol::Uid(4711));
-    })?;
+    let (mode, size, uid) = (0o640, 100, Uid(4711));
+    let mask = StatxMask::MODE.or(StatxMask::SIZE).or(StatxMask::UID);
+    let set = me.client.set_stat(&SetStatRequest { mode, size, uid, ..change(file, mask) })?;
     assert_eq!(set.failure_errno, 0, "a regular file takes it all");
     Ok(())
 }
@@ -244,19 +238,14 @@ fn write(me: &mut Party) -> Result<(), Errno> {
 fn rename(me: &mut Party) -> Result<(), Errno> {
     if me.random.below(4) == 0 {
         let (one, other) = (me.random_directory(), me.random_directory());
-        return rename2(me, (me.root, &one), (me.root, &other), 2);
+        return me.client.rename2((me.root, &one), (me.root, &other), 2);
     }
     let (from, to) = (me.walk_to_directory()?, me.walk_to_directory()?);
     let (old, new) = (me.random_name(), me.random_name());
     match me.random.below(3) {
         0 => me.client.rename((from, &old), (to, &new)),
-        flags => rename2(me, (from, &old), (to, &new), u32::try_from(flags).expect("1 or 2")),
+        flags => me.client.rename2((from, &old), (to, &new), u32::try_from(flags).expect("1 or 2")),
     }
-}
-
-fn rename2(me: &Party, (old_dir, old): (FdId, &str), (new_dir, new): (FdId, &str), flags: u32) -> Result<(), Errno> {
-    let request = RenameAt2Request { old_dir, new_dir, old_name: string(old), new_name: string(new), flags };
-    me.client.exchange(RenameAt2Request::MID.0, &encoded(&request)).map(drop)
 }
 
 /// Removes a name and puts something else there; lists the directory.
@@ -269,7 +258,7 @@ fn delete(me: &mut Party) -> Result<(), Errno> {
     }
     match me.random.below(6) {
         0 => {
-            let inode = me.client.mkdir(dir, &name)?;
+            let inode = me.client.mkdir(new_in(dir, FileType::Directory, 0o755), &name)?;
             me.take(&inode);
         }
         1 => {
@@ -284,10 +273,10 @@ fn delete(me: &mut Party) -> Result<(), Errno> {
             me.take(&inode);
         }
         3 => {
-            let (inode, bound, _) = me.client.bind(dir, &name)?;
+            let (inode, bound, _) = me.client.bind(new_in(dir, FileType::Socket, 0o755), 1, &name)?;
             me.held.push(bound);
             let socket = me.take(&inode);
-            me.client.connect(socket)?;
+            me.client.connect(socket, 1)?;
         }
         _ => list(me, dir)?,
     }
@@ -297,9 +286,8 @@ fn delete(me: &mut Party) -> Result<(), Errno> {
 fn list(me: &mut Party, dir: FdId) -> Result<(), Errno> {
     let (open, fds) = me.client.open(dir, 0)?;
     me.take_open(open, &fds);
-    let answer = me.client.ask(&Getdents64Request { dir_fd: open, count: -65_536 })?;
-    for entry in answer.decode::<Getdents64Reply<'_>>().dirents.iter() {
-        let dev = makedev(entry.dev_major, entry.dev_minor);
+    for entry in me.client.getdents(open, -65_536)? {
+        let dev = makedev(entry.device.0, entry.device.1);
         assert!(!me.outside.holds_identity(dev, entry.ino), "an entry of a directory outside");
     }
     Ok(())

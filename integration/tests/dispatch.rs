@@ -4,9 +4,8 @@ use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 
 use gofer::{Limits, Policy, Server};
-use gofer_integration::ask::new_in;
 use gofer_integration::specimen::{Takes, specimens};
-use gofer_integration::{Ask, Exchange, Raw, Trial, over_both};
+use gofer_integration::{Ask, Exchange, Raw, Trial, new_in, nothing, over_both};
 use gofer_protocol::record::FileType;
 use gofer_protocol::{Errno, FdId, Mid};
 use serde_json::Value;
@@ -21,8 +20,6 @@ const MUTATING: [u16; 14] = [4, 8, 11, 13, 14, 15, 16, 18, 22, 23, 26, 28, 29, 3
 fn answer(t: &Trial<'_>, mid: u16, payload: &[u8]) -> Result<(), Errno> {
     t.client.exchange(mid, payload).map(drop)
 }
-
-fn nothing(_: &std::path::Path) {}
 
 #[test]
 fn a_payload_beyond_the_limit_is_eio_whatever_the_message_and_the_next_request_is_served() {
@@ -48,10 +45,10 @@ fn a_payload_at_the_limit_is_served() {
 #[test]
 fn a_channel_takes_more_than_the_limit_and_no_more_than_its_window() {
     let served = gofer_integration::Served::new();
-    let channel = served.client.channel().expect("a channel").connect();
+    let channel = served.client.on_channel();
     let longest = channel.max_payload();
     assert_eq!(longest, (2 << 20) - 16 - 4);
-    assert_eq!(Exchange::exchange(&channel, 3, &vec![0; longest]).map(drop), Err(Errno::EIO));
+    assert_eq!(channel.exchange(3, &vec![0; longest]).map(drop), Err(Errno::EIO));
     assert!(channel.request(3, &[&vec![0; longest + 1]]).is_err(), "not even sent");
     assert!(channel.fstat(served.root).is_ok());
 }
@@ -351,7 +348,7 @@ fn a_reply_beyond_the_limit_is_eio_and_donates_nothing() {
     let connection = server.connect(OwnedFd::from(theirs), root, Policy::default(), limits).expect("a thread");
     let socket = Raw::new(ours);
     let root = socket.mount();
-    let channel = socket.channel().expect("a channel").connect();
+    let channel = socket.on_channel();
     let [long, short] = ["long", "short"].map(|name| socket.walk_to(root, name));
     for client in [&socket as &dyn Exchange, &channel] {
         assert_eq!(client.read_link(long), Err(Errno::EIO));

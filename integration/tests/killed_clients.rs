@@ -6,9 +6,8 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use gofer_integration::{Listening, Random, Raw, Requests, eventually};
+use gofer_integration::{Ask, Listening, Random, Raw, eventually, fifo};
 use gofer_protocol::FdId;
-use rustix::fs::{CWD, FileType, Mode, mknodat};
 
 /// Clients that are killed before anything is measured: the first of them find buffers and tables not yet made.
 const WARM_UP: u64 = 20;
@@ -46,8 +45,7 @@ fn tree(dir: &Path) {
     for name in ["a", "b"] {
         fs::create_dir_all(dir.join(name).join("c/d")).expect("directories");
         fs::write(dir.join(name).join("big"), vec![7; 2 << 20]).expect("a file");
-        let fifo = dir.join(name).join("fifo");
-        mknodat(CWD, fifo, FileType::Fifo, Mode::from_raw_mode(0o600), 0).expect("a FIFO");
+        fifo(&dir.join(name).join("fifo"));
     }
     fs::write(dir.join("big"), vec![7; 2 << 20]).expect("a file");
 }
@@ -104,7 +102,7 @@ struct Footprint {
 impl Footprint {
     fn of(listening: &Listening) -> Self {
         let gofer = &listening.gofer;
-        let descriptors = gofer.settled_descriptors();
+        let descriptors = gofer.descriptors().len();
         Self {
             descriptors,
             threads: gofer.threads(),

@@ -6,8 +6,11 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 
-use gofer_integration::ask::{change, new_in};
-use gofer_integration::{Ask, Exchange, Gofer, Raw, Served, Trial, over_both, over_both_unprivileged};
+use gofer_integration::child::umask;
+use gofer_integration::specimen::specimens;
+use gofer_integration::{
+    Ask, Exchange, Gofer, Raw, Served, Trial, change, fifo, new_in, nothing, over_both, over_both_unprivileged,
+};
 use gofer_protocol::message::{MountReply, MountRequest, SetStatReply, SetStatRequest, WalkStatus};
 use gofer_protocol::record::{CreateCommon, FileMode, FileType, StatxMask, Timespec};
 use gofer_protocol::{Errno, FdId, Gid, Mid, Request, Uid, Wire};
@@ -16,8 +19,6 @@ use rustix::fs::{Mode, OFlags};
 const READ: u32 = 0;
 const WRITE: u32 = 1;
 const READ_WRITE: u32 = 2;
-
-fn nothing(_: &Path) {}
 
 fn file(dir: &Path, name: &str) {
     std::fs::write(dir.join(name), name).expect("a file");
@@ -28,7 +29,7 @@ fn file(dir: &Path, name: &str) {
 #[test]
 fn a_client_that_asks_for_channels_from_all_sides_at_once_gets_four() {
     let served = Served::new();
-    let first = served.client.channel().expect("a channel").connect();
+    let first = served.client.on_channel();
     // Over the socket and over a channel that works already, at the same time.
     let (by_socket, by_channel) = std::thread::scope(|scope| {
         let over_channel = scope.spawn(|| (0..4).filter(|_| first.exchange(Mid::CHANNEL.0, &[]).is_ok()).count());
@@ -87,19 +88,19 @@ fn a_directfs_client_works_on_the_donated_root_and_asks_for_the_rest() {
     assert_eq!(rustix::io::read(&opened, &mut [0; 9]), Ok(3));
     assert!(rustix::fs::openat(&root_fd, "new", OFlags::CREATE | OFlags::RDWR, Mode::RUSR).is_ok());
     // What needs the server: the root anew, whose number is closed at once,
-    let (open, donated) = Ask::open(&served.client, root.control_fd, READ).expect("open");
+    let (open, donated) = served.client.open(root.control_fd, READ).expect("open");
     assert_eq!(donated.len(), 1);
-    Ask::close(&served.client, &[open]);
+    served.client.close(&[open]);
     assert!(rustix::fs::fstat(&donated[0]).is_ok());
     // sockets,
-    let dir = Ask::walk_to(&served.client, root.control_fd, "d");
+    let dir = served.client.walk_to(root.control_fd, "d");
     let (child, bound, _) = served.client.bind(new_in(dir, FileType::Socket, 0o600), 1, "s").expect("bind");
     served.client.listen(bound, 4).expect("listen");
-    let found = Ask::walk_to(&served.client, root.control_fd, "d/s");
+    let found = served.client.walk_to(root.control_fd, "d/s");
     assert!(served.client.connect(found, 1).is_ok());
     assert!(served.client.accept(bound).is_ok());
     // times and attributes of what cannot be opened.
-    let link = Ask::walk_to(&served.client, root.control_fd, "d/l");
+    let link = served.client.walk_to(root.control_fd, "d/l");
     for fd in [link, child.control_fd] {
         let mtime = Timespec { seconds: 9, nanoseconds: 9 };
         let request = SetStatRequest { mtime, ..change(fd, StatxMask::MTIME) };
@@ -146,7 +147,7 @@ fn every_inode_has_a_type_and_regular_files_a_size() {
                 t.client.open_create(new_in(t.root, FileType::Regular, 0o600), 2, "c").expect("create").0,
                 t.client.mkdir(new_in(t.root, FileType::Directory, 0o700), "d").expect("mkdir"),
                 t.client.mknod(new_in(t.root, FileType::Regular, 0o600), (0, 0), "n").expect("mknod"),
-                t.client.symlink(t.root, owner, "s", b"f").expect("symlink"),
+                t.client.symlink_as(t.root, owner, "s", b"f").expect("symlink"),
                 t.client.link(t.root, target, "h").expect("link"),
                 t.client.bind(new_in(t.root, FileType::Socket, 0o700), 1, "b").expect("bind").0,
             ];
@@ -271,8 +272,7 @@ fn a_fifo_without_a_reader_is_enxio_until_there_is_one() {
     over_both(
         &["--host-fifo=open"],
         |dir| {
-            let mode = Mode::RUSR | Mode::WUSR;
-            rustix::fs::mknodat(rustix::fs::CWD, dir.join("p"), rustix::fs::FileType::Fifo, mode, 0).expect("a fifo");
+            fifo(&dir.join("p"));
         },
         |t| {
             let fd = t.client.walk_to(t.root, "p");
@@ -413,8 +413,7 @@ fn descriptors_are_closed_a_hundred_at_a_time() {
 fn a_hostile_umask_does_not_touch_the_modes_that_clients_send() {
     let dir = tempfile::tempdir().expect("a directory");
     // The server inherits it.
-    let strict = Mode::from_raw_mode(0o777);
-    let (_gofer, stream) = Gofer::serve_with(dir.path(), &["--host-uds=all"], |command| with_umask(command, strict));
+    let (_gofer, stream) = Gofer::serve_with(dir.path(), &["--host-uds=all"], |command| umask(command, 0o777));
     let client = Raw::new(stream);
     let root = client.mount();
     client.mkdir(new_in(root, FileType::Directory, 0o777), "d").expect("mkdir");
@@ -425,17 +424,6 @@ fn a_hostile_umask_does_not_touch_the_modes_that_clients_send() {
         let metadata = dir.path().join(name).symlink_metadata().expect("metadata");
         assert_eq!(metadata.permissions().mode() & 0o7777, mode, "{name}");
     }
-}
-
-#[allow(unsafe_code, reason = "a child's umask is set between fork and exec")]
-fn with_umask(command: &mut std::process::Command, mask: Mode) -> &mut std::process::Command {
-    use std::os::unix::process::CommandExt;
-    let set = move || {
-        rustix::process::umask(mask);
-        Ok(())
-    };
-    // SAFETY: umask(2) is async-signal-safe, and the closure does nothing else.
-    unsafe { command.pre_exec(set) }
 }
 
 /// Clients compute the group in a setgid directory themselves, and add the bit for directories.
@@ -524,7 +512,7 @@ fn removed_files_are_opened_to_be_saved() {
         |dir| file(dir, "f"),
         |t| {
             let fd = t.client.walk_to(t.root, "f");
-            t.client.unlink(t.root, "f", 0).expect("unlink");
+            t.client.unlink(t.root, "f").expect("unlink");
             for flags in [READ, READ_WRITE] {
                 let (open, donated) = t.client.open(fd, flags).expect("open");
                 assert_eq!((t.client.pread(open, 0, 9), donated.len()), (Ok(b"f".to_vec()), 1));
@@ -546,11 +534,11 @@ fn a_new_connection_finds_everything_again() {
     let (_gofer, stream) = Gofer::serve(served.path(), &[]);
     let restored = Raw::new(stream);
     let root = restored.mount();
-    let dir = Ask::find(&restored, root, "d");
-    let file = Ask::find(&restored, dir.control_fd, "f");
+    let dir = restored.find(root, "d");
+    let file = restored.find(dir.control_fd, "f");
     assert_eq!(identity(file.stat), expected);
     restored.mkdir(new_in(root, FileType::Directory, 0o755), "vanished").expect("mkdir");
-    assert!(Ask::open(&restored, file.control_fd, READ_WRITE).is_ok());
+    assert!(restored.open(file.control_fd, READ_WRITE).is_ok());
     assert!(served.client.fstat(before).is_ok());
 }
 
@@ -584,7 +572,7 @@ fn data_comes_in_chunks_of_the_announced_limit() {
 #[test]
 fn nothing_but_the_requests_number_or_zero_answers_it() {
     over_both(&[], nothing, |t| {
-        for request in gofer_integration::specimen::specimens(FdId::NONE, b"x") {
+        for request in specimens(FdId::NONE, b"x") {
             // The exchange itself insists on it, and on four bytes of errno.
             let _ = t.client.exchange(request.mid.0, &request.payload);
         }

@@ -1,6 +1,6 @@
 //! The shortest way through every layer.
 
-use gofer_integration::Served;
+use gofer_integration::{Ask, Served};
 use gofer_protocol::codec::decode;
 use gofer_protocol::record::Statx;
 use gofer_protocol::{Errno, Malformed, Mid};
@@ -23,7 +23,7 @@ fn a_file_is_created_found_opened_and_removed() {
 fn a_channel_answers_like_the_socket() {
     let served = Served::with(&[], |dir| std::fs::write(dir.join("there"), "hello").expect("a file"));
     let file = served.client.walk_to(served.root, "there");
-    let channel = served.client.channel().expect("a channel").connect();
+    let channel = served.client.on_channel();
     let reply = channel.request(Mid::FSTAT.0, &[&file.0.to_le_bytes()]).expect("a reply");
     assert_eq!(reply.mid, Mid::FSTAT.0);
     let mut payload = Vec::new();

@@ -3,7 +3,7 @@
 use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use gofer_integration::{Answer, Client, Random, Raw};
+use gofer_integration::{Answer, Ask, Exchange, Random, Raw};
 use gofer_protocol::Mid;
 
 fn main() {
@@ -25,7 +25,7 @@ fn main() {
     });
 }
 
-fn ask_for_ever(client: &dyn Client, newest: &AtomicU64, mut random: Random) {
+fn ask_for_ever(client: &dyn Exchange, newest: &AtomicU64, mut random: Random) {
     loop {
         let mid = u16::try_from(1 + random.below(33)).expect("a message");
         let payload = payload(Mid(mid), newest.load(Ordering::Relaxed), &mut random);

@@ -8,8 +8,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use gofer_integration::process::eventually;
-use gofer_integration::{Gofer, Listening, Raw, Served, say};
+use gofer_integration::{Ask, Gofer, Listening, Raw, Served, eventually, nothing, say};
 use gofer_protocol::Errno;
 use rustix::process::{Pid, Signal, kill_process};
 
@@ -95,7 +94,7 @@ fn what_is_not_a_socket_is_not_replaced() {
 #[test]
 fn terminate_and_interrupt_remove_the_socket_and_exit_with_0() {
     for kind in [Signal::TERM, Signal::INT] {
-        let mut server = Listening::with(&[], |_| ());
+        let mut server = Listening::with(&[], nothing);
         let _client = server.client();
         signal(&server.gofer, kind);
         let status = server.gofer.child().wait().expect("it ends");
@@ -106,7 +105,7 @@ fn terminate_and_interrupt_remove_the_socket_and_exit_with_0() {
 
 #[test]
 fn a_socket_that_is_someone_elses_by_now_is_left_alone() {
-    let mut server = Listening::with(&[], |_| ());
+    let mut server = Listening::with(&[], nothing);
     fs::remove_file(server.socket()).expect("it is there");
     let _other = UnixListener::bind(server.socket()).expect("a socket");
     signal(&server.gofer, Signal::TERM);
@@ -117,7 +116,7 @@ fn a_socket_that_is_someone_elses_by_now_is_left_alone() {
 #[test]
 fn a_request_that_runs_when_the_signal_comes_is_answered() {
     // A write to a file system that takes its time: a file of 64 MiB, synchronised while the signal arrives.
-    let mut server = Listening::with(&[], |_| ());
+    let mut server = Listening::with(&[], nothing);
     let (client, root) = server.client();
     let (_, open, _) = client.create(root, "big").expect("create");
     let file = fs::OpenOptions::new().write(true).open(server.path().join("big")).expect("the file");

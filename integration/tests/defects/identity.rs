@@ -3,13 +3,11 @@
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 
-use gofer_integration::raw::string;
-use gofer_integration::{Client, Outside, Requests, Served, each_way};
-use gofer_protocol::codec::SizedString;
-use gofer_protocol::message::{
-    FGetXattrReply, FGetXattrRequest, FListXattrRequest, FSetXattrRequest, ReadLinkAtRequest,
+use gofer_integration::{
+    Ask, Exchange, Outside, Served, change, new_in, nothing, over_both, over_both_on, say, string,
 };
-use gofer_protocol::record::{StatxMask, Timespec};
+use gofer_protocol::message::{FGetXattrReply, FGetXattrRequest, SetStatRequest};
+use gofer_protocol::record::{FileType, StatxMask, Timespec};
 use gofer_protocol::{Errno, FdId, Gid, Uid};
 use rustix::fs::{XattrFlags, setxattr};
 
@@ -17,89 +15,85 @@ use rustix::fs::{XattrFlags, setxattr};
 #[test]
 fn the_mode_of_a_removed_socket_is_its_own() {
     let outside = Outside::new();
-    let served = Served::with(&["--host-uds", "all"], |_| ());
-    each_way(&served.client, |client| {
-        let (socket, bound, _) = client.bind(served.root, "s").expect("bind");
-        client.unlink(served.root, "s").expect("unlink");
-        client.symlink(served.root, "s", &outside.path().join("secret").display().to_string()).expect("symlink");
-        let reply = client.set_stat(socket.control_fd, |set| (set.mask, set.mode) = (StatxMask::MODE, 0o777));
+    over_both(&["--host-uds", "all"], nothing, |t| {
+        let (socket, bound, _) = t.client.bind(new_in(t.root, FileType::Socket, 0o755), 1, "s").expect("bind");
+        t.client.unlink(t.root, "s").expect("unlink");
+        t.client.symlink(t.root, "s", outside.path().join("secret").as_os_str().as_encoded_bytes()).expect("symlink");
+        let reply = t.client.set_stat(&SetStatRequest { mode: 0o777, ..change(socket.control_fd, StatxMask::MODE) });
         assert_eq!(reply.expect("a reply").failure_mask, StatxMask::default());
-        assert_eq!(client.fstat(socket.control_fd).expect("attributes").mode.permissions(), 0o777);
-        client.unlink(served.root, "s").expect("unlink");
-        client.close(&[socket.control_fd, bound]);
+        assert_eq!(t.client.fstat(socket.control_fd).expect("attributes").mode.permissions(), 0o777);
+        t.client.unlink(t.root, "s").expect("unlink");
+        t.client.close(&[socket.control_fd, bound]);
+        outside.assert_untouched();
     });
-    outside.assert_untouched();
 }
 
 /// Defect D1, its other half: the times of a removed symbolic link are set on the link.
 #[test]
 fn the_times_of_a_removed_link_are_its_own() {
-    let served = Served::with(&[], |dir| fs::write(dir.join("other"), "").expect("a file"));
-    let untouched = served.path().join("other").metadata().expect("metadata").mtime();
-    each_way(&served.client, |client| {
-        let link = client.symlink(served.root, "l", "other").expect("symlink").control_fd;
-        client.unlink(served.root, "l").expect("unlink");
-        symlink("other", served.path().join("l")).expect("a link");
-        let successor = served.path().join("l").symlink_metadata().expect("metadata").mtime();
-        let reply = client.set_stat(link, |set| {
-            set.mask = StatxMask::MTIME;
-            set.mtime = Timespec { seconds: 1_000_000, nanoseconds: 5 };
-        });
-        assert_eq!(reply.expect("a reply").failure_mask, StatxMask::default());
-        let is = client.fstat(link).expect("attributes");
-        assert_eq!((is.mtime.seconds, is.mtime.nanoseconds), (1_000_000, 5));
-        assert_eq!(served.path().join("l").symlink_metadata().expect("metadata").mtime(), successor);
-        fs::remove_file(served.path().join("l")).expect("remove");
-    });
-    assert_eq!(served.path().join("other").metadata().expect("metadata").mtime(), untouched);
+    over_both(
+        &[],
+        |dir| fs::write(dir.join("other"), "").expect("a file"),
+        |t| {
+            let untouched = t.host("other").metadata().expect("metadata").mtime();
+            let link = t.client.symlink(t.root, "l", "other").expect("symlink").control_fd;
+            t.client.unlink(t.root, "l").expect("unlink");
+            symlink("other", t.host("l")).expect("a link");
+            let successor = t.host("l").symlink_metadata().expect("metadata").mtime();
+            let mtime = Timespec { seconds: 1_000_000, nanoseconds: 5 };
+            let reply = t.client.set_stat(&SetStatRequest { mtime, ..change(link, StatxMask::MTIME) });
+            assert_eq!(reply.expect("a reply").failure_mask, StatxMask::default());
+            let is = t.client.fstat(link).expect("attributes");
+            assert_eq!((is.mtime.seconds, is.mtime.nanoseconds), (1_000_000, 5));
+            assert_eq!(t.host("l").symlink_metadata().expect("metadata").mtime(), successor);
+            fs::remove_file(t.host("l")).expect("remove");
+            assert_eq!(t.host("other").metadata().expect("metadata").mtime(), untouched);
+        },
+    );
 }
 
 /// Defect D2: the control descriptor of a socket file is on the file, and outlives the socket.
 #[test]
 fn the_control_descriptor_of_a_socket_is_on_its_file() {
-    let served = Served::with(&["--host-uds", "all"], |_| ());
-    each_way(&served.client, |client| {
-        let before = served.gofer.settled_descriptors();
-        let (child, bound, donated) = client.bind(served.root, "s").expect("bind");
-        let host = served.path().join("s").symlink_metadata().expect("metadata");
-        for stat in [child.stat, client.fstat(child.control_fd).expect("attributes")] {
+    over_both(&["--host-uds", "all"], nothing, |t| {
+        let before = t.descriptors();
+        let (child, bound, donated) = t.client.bind(new_in(t.root, FileType::Socket, 0o755), 1, "s").expect("bind");
+        let host = t.host("s").symlink_metadata().expect("metadata");
+        for stat in [child.stat, t.client.fstat(child.control_fd).expect("attributes")] {
             assert_eq!((stat.ino, stat.mode.0, stat.nlink), (host.ino(), 0o140_755, 1));
             assert_eq!(rustix::fs::makedev(stat.dev_major, stat.dev_minor), host.dev());
         }
-        served.gofer.assert_descriptors(before + 2, "the file and the socket");
-        client
-            .set_stat(child.control_fd, |set| {
-                set.mask = StatxMask::UID.or(StatxMask::GID).or(StatxMask::MODE);
-                (set.uid, set.gid, set.mode) = (Uid(4711), Gid(4712), 0o700);
-            })
-            .expect("a reply");
-        let host = served.path().join("s").symlink_metadata().expect("metadata");
+        t.gofer().assert_descriptors(before + 2, "the file and the socket");
+        let mask = StatxMask::UID.or(StatxMask::GID).or(StatxMask::MODE);
+        let (uid, gid, mode) = (Uid(4711), Gid(4712), 0o700);
+        let all = SetStatRequest { uid, gid, mode, ..change(child.control_fd, mask) };
+        t.client.set_stat(&all).expect("a reply");
+        let host = t.host("s").symlink_metadata().expect("metadata");
         assert_eq!((host.uid(), host.gid(), host.permissions().mode() & 0o7777), (4711, 4712, 0o700));
 
-        client.close(&[bound]);
+        t.client.close(&[bound]);
         // Takes the socket's number in the process, if it was closed.
-        let filler = client.create(served.root, "filler").expect("a file");
-        assert_eq!(client.fstat(child.control_fd).expect("still there").ino, host.ino());
-        client.unlink(served.root, "filler").expect("unlink");
-        client.unlink(served.root, "s").expect("unlink");
-        client.close(&[child.control_fd, filler.0.control_fd, filler.1]);
+        let filler = t.client.create(t.root, "filler").expect("a file");
+        assert_eq!(t.client.fstat(child.control_fd).expect("still there").ino, host.ino());
+        t.client.unlink(t.root, "filler").expect("unlink");
+        t.client.unlink(t.root, "s").expect("unlink");
+        t.client.close(&[child.control_fd, filler.0.control_fd, filler.1]);
         drop(donated);
-        served.gofer.assert_descriptors(before, "nothing leaked");
+        t.gofer().assert_descriptors(before, "nothing leaked");
     });
 }
 
 /// Defect D9: a removed link has no target to read, and a removed file no attributes to list.
 #[test]
 fn reading_a_removed_link_or_listing_attributes_of_a_removed_file_is_einval() {
-    let served = Served::new();
-    each_way(&served.client, |client| {
-        let link = client.symlink(served.root, "l", "target").expect("symlink").control_fd;
-        let (file, _, _) = client.create(served.root, "f").expect("create");
-        client.unlink(served.root, "l").expect("unlink");
-        client.unlink(served.root, "f").expect("unlink");
-        assert_eq!(client.ask(&ReadLinkAtRequest { fd: link }).err(), Some(Errno::EINVAL));
+    over_both(&[], nothing, |t| {
+        let link = t.client.symlink(t.root, "l", "target").expect("symlink").control_fd;
+        let (file, _, _) = t.client.create(t.root, "f").expect("create");
+        t.client.unlink(t.root, "l").expect("unlink");
+        t.client.unlink(t.root, "f").expect("unlink");
+        assert_eq!(t.client.read_link(link).err(), Some(Errno::EINVAL));
         for size in [0, 100, u64::MAX] {
-            let listed = client.ask(&FListXattrRequest { fd: file.control_fd, size }).err();
+            let listed = t.client.list_xattr(file.control_fd, size).err();
             assert_eq!(listed, Some(Errno::EINVAL));
         }
     });
@@ -110,21 +104,24 @@ fn reading_a_removed_link_or_listing_attributes_of_a_removed_file_is_einval() {
 fn an_attribute_comes_whole_and_alone_whatever_size_is_asked_for() {
     // As long as it may be on a file system with blocks of 4 KiB.
     let value = vec![b'v'; 1000];
-    let served = Served::with(&[], |dir| {
-        fs::write(dir.join("f"), "").expect("a file");
-        setxattr(dir.join("f"), "user.a", &value, XattrFlags::empty()).expect("an attribute");
-    });
-    let fd = served.client.walk_to(served.root, "f");
-    each_way(&served.client, |client| {
-        let before = served.gofer.anonymous_kib();
-        for size in [0, 1000, 1001, 65_535, 65_536, 65_537, 1 << 31, u32::MAX] {
-            assert_eq!(attribute(client, fd, size), Ok(value.clone()), "size {size}");
-        }
-        for size in [1, 999] {
-            assert_eq!(attribute(client, fd, size), Err(Errno::ERANGE), "size {size}");
-        }
-        assert!(served.gofer.anonymous_kib() < before + 1024, "a buffer of the client's size");
-    });
+    over_both(
+        &[],
+        |dir| {
+            fs::write(dir.join("f"), "").expect("a file");
+            setxattr(dir.join("f"), "user.a", &value, XattrFlags::empty()).expect("an attribute");
+        },
+        |t| {
+            let fd = t.client.walk_to(t.root, "f");
+            let before = t.gofer().anonymous_kib();
+            for size in [0, 1000, 1001, 65_535, 65_536, 65_537, 1 << 31, u32::MAX] {
+                assert_eq!(attribute(t.client, fd, size), Ok(value.clone()), "size {size}");
+            }
+            for size in [1, 999] {
+                assert_eq!(attribute(t.client, fd, size), Err(Errno::ERANGE), "size {size}");
+            }
+            assert!(t.gofer().anonymous_kib() < before + 1024, "a buffer of the client's size");
+        },
+    );
 }
 
 /// Defect D17, at the edge of what the wire can say: values of up to 65,535 bytes, where the file system has them.
@@ -135,27 +132,25 @@ fn an_attribute_as_long_as_the_wire_takes_comes_whole_and_a_longer_one_is_erange
     fs::write(dir.path().join("f"), "").expect("a file");
     for (name, len) in [("user.a", 65_535), ("user.b", 65_536)] {
         if let Err(errno) = setxattr(dir.path().join("f"), name, &vec![b'v'; len], XattrFlags::empty()) {
-            eprintln!("SKIPPED: tmpfs takes no attribute of {len} bytes here: {errno}");
-            return;
+            return say::skipped(format_args!("tmpfs takes no attribute of {len} bytes here: {errno}"));
         }
     }
-    let (_gofer, stream) = gofer_integration::Gofer::serve(dir.path(), &[]);
-    let client = gofer_integration::Raw::new(stream);
-    let fd = client.walk_to(client.mount(), "f");
-    each_way(&client, |client| {
-        assert_eq!(attribute(client, fd, 0).map(|value| value.len()), Ok(65_535));
-        let name = string("user.b");
-        let refused = client.ask(&FGetXattrRequest { fd, buf_size: 0, name }).err();
-        assert!(matches!(refused, Some(Errno::ERANGE | Errno::E2BIG)), "{refused:?}");
-        // The longest that can be set, and back again.
-        let longest = vec![b'w'; 65_535];
-        let value = SizedString::new(&longest).expect("a value");
-        client.ask(&FSetXattrRequest { fd, flags: 0, name: string("user.a"), value }).expect("set");
-        assert_eq!(attribute(client, fd, 0), Ok(longest.clone()));
-    });
+    over_both_on(
+        || Served::at(dir.path(), &[]),
+        |t| {
+            let fd = t.client.walk_to(t.root, "f");
+            assert_eq!(attribute(t.client, fd, 0).map(|value| value.len()), Ok(65_535));
+            let refused = t.client.get_xattr(fd, 0, "user.b").err();
+            assert!(matches!(refused, Some(Errno::ERANGE | Errno::E2BIG)), "{refused:?}");
+            // The longest that can be set, and back again.
+            let longest = vec![b'w'; 65_535];
+            t.client.set_xattr(fd, 0, "user.a", &longest).expect("set");
+            assert_eq!(attribute(t.client, fd, 0), Ok(longest));
+        },
+    );
 }
 
-fn attribute(client: &dyn Client, fd: FdId, buf_size: u32) -> Result<Vec<u8>, Errno> {
+fn attribute(client: &dyn Exchange, fd: FdId, buf_size: u32) -> Result<Vec<u8>, Errno> {
     let answer = client.ask(&FGetXattrRequest { fd, buf_size, name: string("user.a") })?;
     let value = answer.decode::<FGetXattrReply<'_>>().value.as_bytes().to_vec();
     assert_eq!(answer.payload.len(), 2 + value.len(), "nothing but the value");

@@ -2,15 +2,14 @@
 
 use std::fs;
 
-use gofer_integration::client::encoded;
-use gofer_integration::raw::string;
-use gofer_integration::{Actor, Client, HostileChannel, Requests, Served, each_way};
+use gofer_integration::{Actor, Ask, Exchange, HostileChannel, Served, encoded, new_in, nothing, over_both};
 use gofer_protocol::codec::StringArrayBuf;
-use gofer_protocol::message::{FRemoveXattrRequest, RenameAt2Request, WalkRequest};
-use gofer_protocol::{Errno, FdId, Mid, Request};
+use gofer_protocol::message::WalkRequest;
+use gofer_protocol::record::FileType;
+use gofer_protocol::{Errno, FdId, Mid};
 
 /// Whether the server knows that it removed this file.
-fn is_deleted(client: &dyn Client, dir: FdId, file: FdId) -> bool {
+fn is_deleted(client: &dyn Exchange, dir: FdId, file: FdId) -> bool {
     match client.link(dir, file, "probe") {
         Ok(linked) => {
             client.unlink(dir, "probe").expect("unlink");
@@ -27,79 +26,77 @@ fn is_deleted(client: &dyn Client, dir: FdId, file: FdId) -> bool {
 /// Defect D3: a file at a name whose predecessor is released is still known, so its removal is noticed.
 #[test]
 fn releasing_a_removed_file_leaves_its_successor_known() {
-    let served = Served::new();
-    each_way(&served.client, |client| {
-        let (old, old_open, _) = client.create(served.root, "f").expect("create");
-        client.unlink(served.root, "f").expect("unlink");
-        let (new, new_open, _) = client.create(served.root, "f").expect("create");
-        client.close(&[old.control_fd, old_open]);
-        client.unlink(served.root, "f").expect("unlink");
-        assert!(is_deleted(client, served.root, new.control_fd));
+    over_both(&[], nothing, |t| {
+        let (old, old_open, _) = t.client.create(t.root, "f").expect("create");
+        t.client.unlink(t.root, "f").expect("unlink");
+        let (new, new_open, _) = t.client.create(t.root, "f").expect("create");
+        t.client.close(&[old.control_fd, old_open]);
+        t.client.unlink(t.root, "f").expect("unlink");
+        assert!(is_deleted(t.client, t.root, new.control_fd));
 
         // A third one of that name is not what the second number stands for.
-        fs::write(served.path().join("f"), "third").expect("a file");
-        assert_eq!(client.link(served.root, new.control_fd, "l").err(), Some(Errno::EINVAL));
-        assert_eq!(client.fstat(new.control_fd).expect("attributes").nlink, 0);
-        assert!(!served.path().join("l").exists());
-        fs::remove_file(served.path().join("f")).expect("remove");
-        client.close(&[new.control_fd, new_open]);
+        fs::write(t.host("f"), "third").expect("a file");
+        assert_eq!(t.client.link(t.root, new.control_fd, "l").err(), Some(Errno::EINVAL));
+        assert_eq!(t.client.fstat(new.control_fd).expect("attributes").nlink, 0);
+        assert!(!t.host("l").exists());
+        fs::remove_file(t.host("f")).expect("remove");
+        t.client.close(&[new.control_fd, new_open]);
     });
 }
 
 /// Defect D3: likewise after a replacing rename.
 #[test]
 fn releasing_a_replaced_file_leaves_its_successor_known() {
-    let served = Served::new();
-    each_way(&served.client, |client| {
-        let (replaced, replaced_open, _) = client.create(served.root, "f").expect("create");
-        let (moved, moved_open, _) = client.create(served.root, "g").expect("create");
-        client.rename((served.root, "g"), (served.root, "f")).expect("rename");
-        assert!(is_deleted(client, served.root, replaced.control_fd));
-        client.close(&[replaced.control_fd, replaced_open]);
-        assert!(!is_deleted(client, served.root, moved.control_fd));
-        client.unlink(served.root, "f").expect("unlink");
-        assert!(is_deleted(client, served.root, moved.control_fd));
-        client.close(&[moved.control_fd, moved_open]);
+    over_both(&[], nothing, |t| {
+        let (replaced, replaced_open, _) = t.client.create(t.root, "f").expect("create");
+        let (moved, moved_open, _) = t.client.create(t.root, "g").expect("create");
+        t.client.rename((t.root, "g"), (t.root, "f")).expect("rename");
+        assert!(is_deleted(t.client, t.root, replaced.control_fd));
+        t.client.close(&[replaced.control_fd, replaced_open]);
+        assert!(!is_deleted(t.client, t.root, moved.control_fd));
+        t.client.unlink(t.root, "f").expect("unlink");
+        assert!(is_deleted(t.client, t.root, moved.control_fd));
+        t.client.close(&[moved.control_fd, moved_open]);
     });
 }
 
 /// Defect D8: a rename between two links of one file does nothing on the host, and nothing in the server.
 #[test]
 fn a_rename_between_two_links_of_one_file_leaves_both_where_they_are() {
-    let served = Served::with(&[], |dir| fs::create_dir(dir.join("d")).expect("a directory"));
-    each_way(&served.client, |client| {
-        let dir = client.child(served.root, "d").control_fd;
-        let (a, open, _) = client.create(served.root, "a").expect("create");
-        let b = client.link(dir, a.control_fd, "b").expect("link");
-        client.rename((served.root, "a"), (dir, "b")).expect("a rename that does nothing");
-        assert!(served.path().join("a").exists() && served.path().join("d/b").exists());
-        assert!(!is_deleted(client, served.root, a.control_fd), "a was not moved");
-        assert!(!is_deleted(client, served.root, b.control_fd), "b was not replaced");
-        // Each is still known by its own name.
-        client.unlink(dir, "b").expect("unlink");
-        assert!(is_deleted(client, served.root, b.control_fd) && !is_deleted(client, served.root, a.control_fd));
-        client.unlink(served.root, "a").expect("unlink");
-        assert!(is_deleted(client, served.root, a.control_fd));
-        client.close(&[dir, a.control_fd, open, b.control_fd]);
-    });
+    over_both(
+        &[],
+        |dir| fs::create_dir(dir.join("d")).expect("a directory"),
+        |t| {
+            let dir = t.client.find(t.root, "d").control_fd;
+            let (a, open, _) = t.client.create(t.root, "a").expect("create");
+            let b = t.client.link(dir, a.control_fd, "b").expect("link");
+            t.client.rename((t.root, "a"), (dir, "b")).expect("a rename that does nothing");
+            assert!(t.host("a").exists() && t.host("d/b").exists());
+            assert!(!is_deleted(t.client, t.root, a.control_fd), "a was not moved");
+            assert!(!is_deleted(t.client, t.root, b.control_fd), "b was not replaced");
+            // Each is still known by its own name.
+            t.client.unlink(dir, "b").expect("unlink");
+            assert!(is_deleted(t.client, t.root, b.control_fd) && !is_deleted(t.client, t.root, a.control_fd));
+            t.client.unlink(t.root, "a").expect("unlink");
+            assert!(is_deleted(t.client, t.root, a.control_fd));
+            t.client.close(&[dir, a.control_fd, open, b.control_fd]);
+        },
+    );
 }
 
 /// Defect D8: an exchange of two links changes nothing that could be seen; NOREPLACE refuses.
 #[test]
 fn an_exchange_of_two_links_of_one_file_keeps_both_known() {
-    let served = Served::new();
-    each_way(&served.client, |client| {
-        let (a, open, _) = client.create(served.root, "a").expect("create");
-        let b = client.link(served.root, a.control_fd, "b").expect("link");
+    over_both(&[], nothing, |t| {
+        let (a, open, _) = t.client.create(t.root, "a").expect("create");
+        let b = t.client.link(t.root, a.control_fd, "b").expect("link");
         for (flags, expected) in [(2, None), (1, Some(Errno::EEXIST))] {
-            let (old_name, new_name) = (string("a"), string("b"));
-            let request = RenameAt2Request { old_dir: served.root, new_dir: served.root, old_name, new_name, flags };
-            assert_eq!(client.exchange(RenameAt2Request::MID.0, &encoded(&request)).err(), expected);
+            assert_eq!(t.client.rename2((t.root, "a"), (t.root, "b"), flags).err(), expected);
         }
-        client.unlink(served.root, "a").expect("unlink");
-        client.unlink(served.root, "b").expect("unlink");
-        assert!(is_deleted(client, served.root, a.control_fd) && is_deleted(client, served.root, b.control_fd));
-        client.close(&[a.control_fd, open, b.control_fd]);
+        t.client.unlink(t.root, "a").expect("unlink");
+        t.client.unlink(t.root, "b").expect("unlink");
+        assert!(is_deleted(t.client, t.root, a.control_fd) && is_deleted(t.client, t.root, b.control_fd));
+        t.client.close(&[a.control_fd, open, b.control_fd]);
     });
 }
 
@@ -110,7 +107,7 @@ fn a_failing_walk_releases_no_number_that_the_client_writes_into_the_reply() {
         fs::create_dir_all(dir.join("d/d/d/d")).expect("directories");
         fs::write(dir.join("d/d/d/d/f"), "").expect("a file");
     });
-    let baseline = served.gofer.settled_descriptors();
+    let baseline = served.descriptors();
     let victim = served.client.walk_to(served.root, "d");
     let channel = HostileChannel::greeted(served.client.channel().expect("a channel"));
     let window = channel.offer.window();
@@ -138,40 +135,37 @@ fn a_failing_walk_releases_no_number_that_the_client_writes_into_the_reply() {
 /// Defect D11: BindAt lacks the read-only check.
 #[test]
 fn binding_on_a_read_only_connection_is_erofs() {
-    let served = Served::with(&["--readonly", "--host-uds", "all"], |_| ());
-    each_way(&served.client, |client| {
-        assert_eq!(client.bind(served.root, "s").err(), Some(Errno::EROFS));
+    over_both(&["--readonly", "--host-uds", "all"], nothing, |t| {
+        assert_eq!(t.client.bind(new_in(t.root, FileType::Socket, 0o755), 1, "s").err(), Some(Errno::EROFS));
+        assert!(!t.host("s").exists());
     });
-    assert!(!served.path().join("s").exists());
 }
 
 /// Defect D11: FRemoveXattr lacks the deleted check.
 #[test]
 fn removing_an_attribute_of_a_removed_file_is_einval() {
-    let served = Served::new();
-    each_way(&served.client, |client| {
-        let (file, open, _) = client.create(served.root, "f").expect("create");
-        client.unlink(served.root, "f").expect("unlink");
-        let removed = client.ask(&FRemoveXattrRequest { fd: file.control_fd, name: string("user.a") }).err();
+    over_both(&[], nothing, |t| {
+        let (file, open, _) = t.client.create(t.root, "f").expect("create");
+        t.client.unlink(t.root, "f").expect("unlink");
+        let removed = t.client.remove_xattr(file.control_fd, "user.a").err();
         assert_eq!(removed, Some(Errno::EINVAL));
-        client.close(&[file.control_fd, open]);
+        t.client.close(&[file.control_fd, open]);
     });
 }
 
 /// Defect D11: LinkAt leaks a reference to its target.
 #[test]
 fn a_file_that_was_linked_is_released_when_its_numbers_are() {
-    let served = Served::new();
-    each_way(&served.client, |client| {
-        let baseline = served.gofer.settled_descriptors();
-        let (file, open, _) = client.create(served.root, "f").expect("create");
+    over_both(&[], nothing, |t| {
+        let baseline = t.descriptors();
+        let (file, open, _) = t.client.create(t.root, "f").expect("create");
         for name in ["a", "b", "c"] {
-            let linked = client.link(served.root, file.control_fd, name).expect("link");
-            client.unlink(served.root, name).expect("unlink");
-            client.close(&[linked.control_fd]);
+            let linked = t.client.link(t.root, file.control_fd, name).expect("link");
+            t.client.unlink(t.root, name).expect("unlink");
+            t.client.close(&[linked.control_fd]);
         }
-        client.unlink(served.root, "f").expect("unlink");
-        client.close(&[file.control_fd, open]);
-        served.gofer.assert_descriptors(baseline, "leaked");
+        t.client.unlink(t.root, "f").expect("unlink");
+        t.client.close(&[file.control_fd, open]);
+        t.gofer().assert_descriptors(baseline, "leaked");
     });
 }

@@ -4,12 +4,10 @@ use std::fs::File;
 use std::os::unix::net::UnixListener;
 use std::time::{Duration, Instant};
 
-use gofer_integration::{Actor, Listening, Requests, each_way};
+use gofer_integration::{Actor, Ask, Exchange, Listening, eventually, fifo, nothing};
 use gofer_protocol::Errno;
-use gofer_protocol::codec::Padding;
-use gofer_protocol::message::ConnectWithCredsRequest;
 use gofer_protocol::{Gid, Uid};
-use rustix::fs::{CWD, FileType, Mode, OFlags, fcntl_getfl, mknodat};
+use rustix::fs::{OFlags, fcntl_getfl};
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketType, bind, listen, socket};
 
 /// More than any request takes here, and less than the patience of the client.
@@ -29,12 +27,13 @@ fn renames(listening: &Listening) -> Actor {
 #[test]
 fn opening_a_fifo_neither_waits_nor_keeps_renames_waiting() {
     let listening = Listening::with(&["--host-fifo", "open"], |dir| {
-        mknodat(CWD, dir.join("p"), FileType::Fifo, Mode::from_raw_mode(0o666), 0).expect("a FIFO");
+        fifo(&dir.join("p"));
     });
     let renaming = renames(&listening);
     let (client, root) = listening.client();
     let fifo = client.walk_to(root, "p");
-    each_way(&client, |client| {
+    let before = renaming.rounds();
+    for client in [&client as &dyn Exchange, &client.on_channel()] {
         for _ in 0..50 {
             let start = Instant::now();
             let (reader, mut fds) = client.open(fifo, 0).expect("a reader");
@@ -51,8 +50,8 @@ fn opening_a_fifo_neither_waits_nor_keeps_renames_waiting() {
             assert_eq!(client.open(fifo, 1).err(), Some(Errno::ENXIO));
             assert!(start.elapsed() < PROMPT);
         }
-    });
-    assert!(renaming.rounds() > 0 && !renaming.has_failed());
+    }
+    assert!(eventually(|| renaming.rounds() > before) && !renaming.has_failed());
 }
 
 /// Defect D4: a FIFO with both ends works through what was donated.
@@ -60,7 +59,7 @@ fn opening_a_fifo_neither_waits_nor_keeps_renames_waiting() {
 fn what_one_writes_into_a_fifo_another_reads() {
     use std::io::{Read, Write};
     let listening = Listening::with(&["--host-fifo", "open"], |dir| {
-        mknodat(CWD, dir.join("p"), FileType::Fifo, Mode::from_raw_mode(0o666), 0).expect("a FIFO");
+        fifo(&dir.join("p"));
     });
     let ((one, one_root), (other, other_root)) = (listening.client(), listening.client());
     let (_, fds) = one.open(one.walk_to(one_root, "p"), 0).expect("a reader");
@@ -76,29 +75,27 @@ fn what_one_writes_into_a_fifo_another_reads() {
 /// Defect D5: a full backlog is EAGAIN at once, and renames go on.
 #[test]
 fn connecting_to_a_full_backlog_is_eagain_at_once_while_another_renames() {
-    let listening = Listening::with(&["--host-uds", "all"], |_| ());
+    let listening = Listening::with(&["--host-uds", "all"], nothing);
     let _listener = listen_for_one(&listening);
     let renaming = renames(&listening);
     let (client, root) = listening.client();
     let file = client.walk_to(root, "s");
     // As many as it takes.
     let mut waiting = Vec::new();
-    while let Ok(fds) = client.connect(file) {
-        waiting.extend(fds);
+    while let Ok(connected) = client.connect(file, 1) {
+        waiting.push(connected);
         assert!(waiting.len() < 10, "the backlog has no end");
     }
     let before = renaming.rounds();
-    each_way(&client, |client| {
+    for client in [&client as &dyn Exchange, &client.on_channel()] {
         for _ in 0..50 {
             let start = Instant::now();
-            assert_eq!(client.connect(file).err(), Some(Errno::EAGAIN));
-            let (uid, gid) = (Uid::NONE, Gid::NONE);
-            let request = ConnectWithCredsRequest { fd: file, sock_type: 1, padding: Padding, uid, gid };
-            assert_eq!(client.ask(&request).err(), Some(Errno::EAGAIN));
+            assert_eq!(client.connect(file, 1).err(), Some(Errno::EAGAIN));
+            assert_eq!(client.connect_as(file, 1, (Uid::NONE, Gid::NONE)).err(), Some(Errno::EAGAIN));
             assert!(start.elapsed() < PROMPT);
         }
-    });
-    assert!(gofer_integration::eventually(|| renaming.rounds() > before), "renames wait");
+    }
+    assert!(eventually(|| renaming.rounds() > before), "renames wait");
 }
 
 /// A socket `s` whose backlog is as short as it can be.

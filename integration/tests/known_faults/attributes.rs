@@ -4,13 +4,13 @@ use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::Path;
 
-use gofer_integration::child::can_be_nobody;
+use gofer_integration::child::{can_be_nobody, give_to_nobody};
 use gofer_integration::mounts::{Mounted, in_private_namespace, run};
-use gofer_integration::{Served, raw::string};
-use gofer_protocol::message::{FGetXattrRequest, FListXattrRequest, FSetXattrRequest, SetStatReply};
-use gofer_protocol::record::StatxMask;
-use gofer_protocol::{Errno, codec::SizedString};
-use rustix::fs::{CWD, Mode, XattrFlags, getxattr, mkfifoat, setxattr};
+use gofer_integration::{Ask, Served, fifo, new_in};
+use gofer_protocol::Errno;
+use gofer_protocol::message::SetStatReply;
+use gofer_protocol::record::{FileType, StatxMask};
+use rustix::fs::{XattrFlags, getxattr, setxattr};
 
 use super::fuse::Flat;
 
@@ -26,21 +26,25 @@ fn the_mode_of_every_kind_of_file_is_set_but_of_a_symlink() {
 #[test]
 fn a_gofer_without_rights_sets_the_mode_of_every_kind_of_file_too() {
     if can_be_nobody() {
-        sets_modes(&Served::by_nobody(&["--host-uds=create"], one_of_each));
+        sets_modes(&Served::by_nobody(&["--host-uds=create"], |dir| {
+            one_of_each(dir);
+            give_to_nobody(dir);
+        }));
     }
 }
 
 fn one_of_each(dir: &Path) {
     symlink("target", dir.join("symlink")).expect("a link");
     fs::write(dir.join("target"), "").expect("a file");
-    mkfifoat(CWD, dir.join("fifo"), Mode::from_raw_mode(0o644)).expect("a FIFO");
+    fifo(&dir.join("fifo"));
     fs::create_dir(dir.join("directory")).expect("a directory");
     fs::write(dir.join("unreadable"), "").expect("a file");
     fs::set_permissions(dir.join("unreadable"), fs::Permissions::from_mode(0o000)).expect("chmod");
 }
 
 fn sets_modes(served: &Served) {
-    let (bound, _, _) = served.client.bind(served.root, "socket", STREAM).expect("bind");
+    let (bound, _, _) =
+        served.client.bind(new_in(served.root, FileType::Socket, 0o755), STREAM, "socket").expect("bind");
     let none = SetStatReply { failure_mask: StatxMask::default(), failure_errno: 0 };
     for name in ["socket", "fifo", "directory", "unreadable"] {
         let walked = served.client.walk_to(served.root, name);
@@ -107,15 +111,11 @@ fn an_acl_is_not_stored_where_there_are_no_acls() {
 
 fn acl_is_refused(served: &Served) {
     let file = served.client.walk_to(served.root, "f");
-    let value = minimal_acl();
-    let value = SizedString::new(&value).expect("a short value");
-    let set = served.client.ask(&FSetXattrRequest { fd: file, flags: 0, name: string(ACL), value });
-    assert_eq!(set.map(|_| ()), Err(Errno::EOPNOTSUPP));
-    let read = served.client.ask(&FGetXattrRequest { fd: file, buf_size: 0, name: string(ACL) });
-    assert_eq!(read.map(|_| ()), Err(Errno::EOPNOTSUPP));
+    assert_eq!(served.client.set_xattr(file, 0, ACL, &minimal_acl()), Err(Errno::EOPNOTSUPP));
+    assert_eq!(served.client.get_xattr(file, 0, ACL), Err(Errno::EOPNOTSUPP));
     assert_eq!(served.client.fstat(file).expect("stat").mode.permissions(), 0o644);
-    if let Ok(list) = served.client.ask(&FListXattrRequest { fd: file, size: 0 }) {
-        assert_eq!(list.payload, [0, 0], "and none is listed");
+    if let Ok(list) = served.client.list_xattr(file, 0) {
+        assert_eq!(list, [""; 0], "and none is listed");
     }
 }
 
@@ -181,7 +181,7 @@ fn a_file_systems_attributes_are_the_hosts_the_longest_name_included() {
         let systems = [Some(tmpfs.path()), ext4.as_ref().map(Mounted::path), Some(overlay.path())];
         for path in systems.into_iter().chain([flat.as_ref().map(Flat::path)]).flatten() {
             let served = Served::at(path, &[]);
-            let ours = served.client.statfs(served.root).expect("statfs");
+            let ours = served.client.fstat_fs(served.root).expect("statfs");
             let host = rustix::fs::statfs(path).expect("statfs");
             let named = |value: i64| u64::try_from(value).expect("not negative");
             assert_eq!((ours.fs_type, ours.block_size), (named(host.f_type), host.f_bsize), "{}", path.display());

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Instant;
 
 use gofer_integration::mounts::{Mounted, in_private_namespace};
-use gofer_integration::{Listening, Raw, Served, say};
+use gofer_integration::{Ask, Listening, Raw, Served, say};
 use gofer_protocol::FdId;
 
 /// Row B90.
@@ -21,7 +21,7 @@ fn a_mount_over_the_served_root_stays_invisible_and_one_below_it_is_seen() {
         let below = served.client.walk_to(served.root, "below");
         let names = |dir| {
             let (open, _) = served.client.open(dir, 0).expect("open");
-            let mut names: Vec<_> = served.client.list(open).expect("list").into_iter().map(|e| e.name).collect();
+            let mut names: Vec<_> = served.client.list(open).into_iter().map(|e| e.name).collect();
             names.sort();
             names
         };
@@ -34,7 +34,7 @@ fn a_mount_over_the_served_root_stays_invisible_and_one_below_it_is_seen() {
         assert!(old.path().join("new").exists(), "the host sees the new one");
         assert_eq!(names(served.root), [&b"below"[..], b"old"]);
         assert_eq!(names(served.client.mount()), [&b"below"[..], b"old"], "a second Mount as well");
-        let inodes = served.client.walk(served.root, &[b"new"]).expect("walk").1;
+        let inodes = served.client.walk(served.root, &["new"]).expect("walk").1;
         assert!(inodes.is_empty());
     });
 }
@@ -72,7 +72,7 @@ fn twenty_clients_that_list_a_huge_directory_take_memory_for_their_replies_only(
                         // The largest budget there is.
                         let mut listed = 0;
                         loop {
-                            let some = client.list_some(open, i32::MAX).expect("list").len();
+                            let some = client.getdents(open, i32::MAX).expect("list").len();
                             listed += some;
                             if some == 0 {
                                 return listed;

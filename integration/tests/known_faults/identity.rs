@@ -3,12 +3,9 @@
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 
-use gofer_integration::child::can_be_nobody;
-use gofer_integration::requests::{common, set_stat};
-use gofer_integration::{Served, raw::string};
-use gofer_protocol::message::{
-    BindAtRequest, FAllocateRequest, FGetXattrRequest, FSyncRequest, SetStatReply, SetStatRequest,
-};
+use gofer_integration::child::{can_be_nobody, give_to_nobody};
+use gofer_integration::{Ask, Served, change, new_in, nothing};
+use gofer_protocol::message::{SetStatReply, SetStatRequest};
 use gofer_protocol::record::{CreateCommon, FileType, StatxMask, Timespec};
 use gofer_protocol::{Errno, FdId, Gid, Uid};
 
@@ -19,6 +16,10 @@ const RDWR: u32 = 2;
 fn deleted(served: &Served) -> usize {
     let gone = |path: &std::path::PathBuf| path.to_string_lossy().ends_with("(deleted)");
     served.gofer.descriptors().iter().filter(|path| gone(path)).count()
+}
+
+fn socket_in(dir: FdId) -> CreateCommon {
+    new_in(dir, FileType::Socket, 0o755)
 }
 
 fn succeeded(result: Result<SetStatReply, Errno>) {
@@ -45,11 +46,11 @@ fn a_thousand_files_created_and_removed_leave_no_descriptor() {
 /// Row B31.
 #[test]
 fn four_thousand_sockets_bound_and_removed_leave_no_descriptor_and_no_name() {
-    let served = Served::with(&["--host-uds=create"], |_| ());
+    let served = Served::with(&["--host-uds=create"], nothing);
     let before = served.descriptors();
     for number in 0..4096 {
         let name = format!("s{number}");
-        let (child, bound, donated) = served.client.bind(served.root, &name, STREAM).expect("bind");
+        let (child, bound, donated) = served.client.bind(socket_in(served.root), STREAM, &name).expect("bind");
         drop(donated);
         served.client.close(&[child.control_fd, bound]);
         served.client.unlink(served.root, &name).expect("unlink");
@@ -64,16 +65,16 @@ fn a_bind_that_fails_late_leaves_neither_a_file_nor_a_descriptor() {
     if !can_be_nobody() {
         return;
     }
-    let served = Served::by_nobody(&["--host-uds=create"], |_| ());
+    let served = Served::by_nobody(&["--host-uds=create"], nothing);
     let before = served.descriptors();
     for _ in 0..10 {
-        let create = CreateCommon::new(served.root, Uid(0), Gid(0), common(served.root, FileType::Socket, 0o755).mode);
-        let bound = served.client.ask(&BindAtRequest { create, sock_type: STREAM, name: string("s") });
+        let create = CreateCommon::new(served.root, Uid(0), Gid(0), socket_in(served.root).mode);
+        let bound = served.client.bind(create, STREAM, "s");
         assert_eq!(bound.map(|_| ()), Err(Errno::EPERM), "it may not give files away");
         assert_eq!(fs::read_dir(served.path()).expect("the root").count(), 0);
     }
     assert_eq!(served.descriptors(), before);
-    assert!(served.client.bind(served.root, "s", STREAM).is_ok(), "and the name is free");
+    assert!(served.client.bind(socket_in(served.root), STREAM, "s").is_ok(), "and the name is free");
 }
 
 /// Row B37.
@@ -83,12 +84,10 @@ fn a_file_that_was_unlinked_while_open_is_resized_written_read_and_synced() {
     let (child, open, _) = served.client.create(served.root, "f").expect("create");
     served.client.unlink(served.root, "f").expect("unlink");
     let file = child.control_fd;
-    succeeded(served.client.set_stat(&SetStatRequest { mask: StatxMask::SIZE, size: 131_072, ..set_stat(file) }));
+    succeeded(served.client.set_stat(&SetStatRequest { size: 131_072, ..change(file, StatxMask::SIZE) }));
     assert_eq!(served.client.pwrite(open, 131_070, b"tail"), Ok(4));
     assert_eq!(served.client.pread(open, 131_068, 100).as_deref(), Ok(&b"\0\0tail"[..]));
-    let fds = [open];
-    let fds = gofer_protocol::codec::Array::new(&fds).expect("one");
-    assert!(served.client.ask(&FSyncRequest { fds }).is_ok());
+    assert!(served.client.fsync(&[open]).is_ok());
     assert_eq!(served.client.fstat(file).expect("stat").size, 131_074);
 }
 
@@ -106,23 +105,22 @@ fn attributes_of_an_open_but_removed_file_are_served_and_changed() {
     assert_eq!(served.client.fstat(open).expect("stat").nlink, 0);
     let (mask, time) = (StatxMask::ATIME.or(StatxMask::MTIME), Timespec { seconds: 1_000, nanoseconds: 5 });
     succeeded(served.client.chmod(file, 0o640));
-    succeeded(served.client.set_stat(&SetStatRequest { mask, atime: time, mtime: time, ..set_stat(file) }));
-    succeeded(served.client.set_stat(&SetStatRequest { mask: StatxMask::SIZE, size: 3, ..set_stat(file) }));
+    succeeded(served.client.set_stat(&SetStatRequest { atime: time, mtime: time, ..change(file, mask) }));
+    succeeded(served.client.set_stat(&SetStatRequest { size: 3, ..change(file, StatxMask::SIZE) }));
     if can_be_nobody() {
         let mask = StatxMask::UID.or(StatxMask::GID);
-        succeeded(served.client.set_stat(&SetStatRequest { mask, uid: Uid(12), gid: Gid(34), ..set_stat(file) }));
+        succeeded(served.client.set_stat(&SetStatRequest { uid: Uid(12), gid: Gid(34), ..change(file, mask) }));
         let stat = served.client.fstat(file).expect("stat");
         assert_eq!((stat.uid, stat.gid), (12, 34));
     }
-    assert!(served.client.ask(&FAllocateRequest { fd: open, mode: 0, offset: 0, length: 4096 }).is_ok());
+    assert!(served.client.fallocate(open, 0, 0, 4096).is_ok());
     let stat = served.client.fstat(file).expect("stat");
     assert_eq!((stat.mode.permissions(), stat.size), (0o640, 4096));
     assert_eq!(served.client.fstat(open).expect("stat").mode, stat.mode);
 
     // By name nothing is done for it, and extended attributes count as such.
-    let xattr = FGetXattrRequest { fd: file, buf_size: 0, name: string("user.a") };
-    assert_eq!(served.client.ask(&xattr).map(|_| ()), Err(Errno::EINVAL));
-    assert_eq!(served.client.link(file, served.root, "l").map(|_| ()), Err(Errno::EINVAL));
+    assert_eq!(served.client.get_xattr(file, 0, "user.a"), Err(Errno::EINVAL));
+    assert_eq!(served.client.link(served.root, file, "l").map(|_| ()), Err(Errno::EINVAL));
     let other = fs::metadata(served.path().join("f")).expect("the other file");
     assert_eq!((other.len(), other.uid()), (5, rustix::process::geteuid().as_raw()));
 }
@@ -142,7 +140,11 @@ fn a_directory_replaces_an_empty_directory_and_nothing_else() {
     assert_eq!(rename("a", "empty"), Ok(()));
     assert!(served.path().join("empty/inside").exists() && !served.path().join("a").exists());
     assert_eq!(served.client.fstat(replaced).expect("what was replaced").nlink, 0);
-    assert_eq!(served.client.mkdir(replaced, "x", 0o755).map(|_| ()), Err(Errno::EINVAL), "it is gone");
+    assert_eq!(
+        served.client.mkdir(new_in(replaced, FileType::Directory, 0o755), "x").map(|_| ()),
+        Err(Errno::EINVAL),
+        "it is gone"
+    );
 
     assert!(matches!(rename("c", "full"), Err(Errno::ENOTEMPTY | Errno::EEXIST)));
     assert_eq!(rename("file", "c"), Err(Errno::EISDIR));
@@ -155,7 +157,10 @@ fn a_file_that_is_open_for_writing_stays_so_through_a_chmod_and_a_rename() {
     if !can_be_nobody() {
         return;
     }
-    let served = Served::by_nobody(&[], |dir| fs::write(dir.join("f"), "").expect("a file"));
+    let served = Served::by_nobody(&[], |dir| {
+        fs::write(dir.join("f"), "").expect("a file");
+        give_to_nobody(dir);
+    });
     let file = served.client.walk_to(served.root, "f");
     let (open, _) = served.client.open(file, 1).expect("open");
     succeeded(served.client.chmod(file, 0o444));
@@ -171,9 +176,12 @@ fn a_size_that_could_be_set_once_can_be_set_after_a_chmod() {
     if !can_be_nobody() {
         return;
     }
-    let served = Served::by_nobody(&[], |dir| fs::write(dir.join("f"), "content").expect("a file"));
+    let served = Served::by_nobody(&[], |dir| {
+        fs::write(dir.join("f"), "content").expect("a file");
+        give_to_nobody(dir);
+    });
     let file = served.client.walk_to(served.root, "f");
-    let resize = |size| served.client.set_stat(&SetStatRequest { mask: StatxMask::SIZE, size, ..set_stat(file) });
+    let resize = |size| served.client.set_stat(&SetStatRequest { size, ..change(file, StatxMask::SIZE) });
     succeeded(resize(5));
     succeeded(served.client.chmod(file, 0o444));
     succeeded(resize(3));
@@ -187,7 +195,7 @@ fn a_thousand_hard_links_made_and_removed_leave_no_descriptor() {
     let before = served.descriptors();
     let target = served.client.walk_to(served.root, "f");
     let links: Vec<FdId> = (0..1000)
-        .map(|number| served.client.link(target, served.root, &format!("l{number}")).expect("link").control_fd)
+        .map(|number| served.client.link(served.root, target, &format!("l{number}")).expect("link").control_fd)
         .collect();
     assert_eq!(served.client.fstat(target).expect("stat").nlink, 1001);
     served.client.close(&links);
@@ -215,7 +223,7 @@ fn two_names_of_one_file_are_one_file_whichever_was_changed() {
     };
     same();
     succeeded(served.client.chmod(a, 0o600));
-    succeeded(served.client.set_stat(&SetStatRequest { mask: StatxMask::SIZE, size: 2, ..set_stat(a) }));
+    succeeded(served.client.set_stat(&SetStatRequest { size: 2, ..change(a, StatxMask::SIZE) }));
     let (open, _) = served.client.open(a, 1).expect("open");
     assert_eq!(served.client.pwrite(open, 2, b"!!"), Ok(2));
     let stat = same();

@@ -2,13 +2,13 @@
 
 use std::fs;
 use std::os::unix::fs::{FileTypeExt, symlink};
+use std::path::Path;
 
 use gofer_integration::mounts::{Mounted, in_private_namespace};
-use gofer_integration::{Raw, Served, say};
-use gofer_protocol::message::{ErrorReply, WalkStatus};
-use gofer_protocol::record::{FileMode, FileType};
-use gofer_protocol::transport::channel::ClientChannel;
-use gofer_protocol::{Errno, FdId, Mid, Wire};
+use gofer_integration::{Ask, Exchange, Served, Trial, new_in, nothing, over_both, over_both_on, say};
+use gofer_protocol::message::WalkStatus;
+use gofer_protocol::record::FileType;
+use gofer_protocol::{Errno, Mid};
 use rustix::fs::{CWD, Mode, mknodat};
 
 /// Most bytes that one PWrite carries.
@@ -88,7 +88,7 @@ fn an_amount_that_a_client_asks_for_sizes_no_memory() {
         for amount in [0xffff_ffff_u32, 0x8000_0000, 0x7fff_ffff] {
             assert_eq!(served.client.pread(file, 0, amount), Err(Errno::ENOBUFS));
             let budget = i32::from_le_bytes(amount.to_le_bytes());
-            assert!(served.client.list_some(dir, budget).is_ok(), "a budget of {budget}");
+            assert!(served.client.getdents(dir, budget).is_ok(), "a budget of {budget}");
             let mut payload = served.root.0.to_le_bytes().to_vec();
             payload.extend_from_slice(&amount.to_le_bytes());
             payload.extend_from_slice(b"\x06\0user.x");
@@ -105,82 +105,27 @@ fn an_amount_that_a_client_asks_for_sizes_no_memory() {
     assert!(after.0 <= before.0 + 256 && after.1 <= before.1 + 64, "{before:?} KiB became {after:?}");
 }
 
-/// A way to ask: over the socket or over a channel.
-trait Ask {
-    fn ask(&self, mid: Mid, payload: &[u8]) -> Result<Vec<u8>, Errno>;
-
-    fn write(&self, fd: FdId, offset: u64, data: &[u8]) -> Result<u64, Errno> {
-        let mut payload = Vec::with_capacity(20 + data.len());
-        offset.put(&mut payload);
-        fd.put(&mut payload);
-        u32::try_from(data.len()).expect("a length").put(&mut payload);
-        payload.extend_from_slice(data);
-        let reply = self.ask(Mid::PWRITE, &payload)?;
-        Ok(u64::from_le_bytes(reply.try_into().expect("eight bytes")))
-    }
-
-    fn read(&self, fd: FdId, offset: u64, count: u32) -> Result<Vec<u8>, Errno> {
-        let mut payload = Vec::new();
-        offset.put(&mut payload);
-        fd.put(&mut payload);
-        count.put(&mut payload);
-        0u32.put(&mut payload);
-        let reply = self.ask(Mid::PREAD, &payload)?;
-        let (count, data) = reply.split_first_chunk::<8>().expect("a count");
-        assert_eq!(u64::from_le_bytes(*count), data.len() as u64, "the count is that of the bytes behind it");
-        Ok(data.to_vec())
-    }
-}
-
-impl Ask for Raw {
-    fn ask(&self, mid: Mid, payload: &[u8]) -> Result<Vec<u8>, Errno> {
-        self.exchange(mid.0, payload).map(|answer| answer.payload)
-    }
-}
-
-impl Ask for ClientChannel {
-    fn ask(&self, mid: Mid, payload: &[u8]) -> Result<Vec<u8>, Errno> {
-        let reply = self.request(mid.0, &[payload]).expect("a reply");
-        let mut bytes = Vec::new();
-        self.append_payload_to(0, reply.payload_len, &mut bytes).expect("a payload");
-        if reply.mid == Mid::ERROR.0 {
-            let ErrorReply { errno } = gofer_protocol::codec::decode(&bytes).expect("an errno");
-            return Err(Errno::from_wire(errno));
-        }
-        Ok(bytes)
-    }
-}
-
-/// Runs `test` once over the socket and once over a channel.
-fn both_ways(served: &Served, test: impl Fn(&dyn Ask)) {
-    test(&served.client);
-    test(&served.client.channel().expect("a channel").connect());
-}
-
 /// Row B07.
 #[test]
 fn what_is_larger_than_one_message_is_written_and_read_back_unchanged() {
     const OFFSET: usize = 5;
-    let served = Served::new();
     let data: Vec<u8> =
         (0..(8 << 20) + 3_u32).map(|at| (at.wrapping_mul(2_654_435_761) >> 24).to_le_bytes()[0]).collect();
-    both_ways(&served, |way| {
-        let (child, file, _donated_and_not_used) = served.client.create(served.root, "f").expect("create");
+    over_both(&[], nothing, |t| {
+        let (_, file, _donated_and_not_used) = t.client.create(t.root, "f").expect("create");
         for (at, part) in (OFFSET..).step_by(MOST_WRITTEN).zip(data.chunks(MOST_WRITTEN)) {
-            assert_eq!(way.write(file, at as u64, part), Ok(part.len() as u64));
+            assert_eq!(t.client.pwrite(file, at as u64, part), Ok(part.len() as u64));
         }
         let mut read = vec![0; OFFSET];
         loop {
-            let part = way.read(file, read.len() as u64, MOST_READ).expect("read");
+            let part = t.client.pread(file, read.len() as u64, MOST_READ).expect("read");
             if part.is_empty() {
                 break;
             }
             read.extend_from_slice(&part);
         }
         assert!(read[OFFSET..] == data, "the data differs");
-        assert_eq!(fs::read(served.path().join("f")).expect("the file"), read);
-        served.client.close(&[child.control_fd, file]);
-        served.client.unlink(served.root, "f").expect("unlink");
+        assert_eq!(fs::read(t.host("f")).expect("the file"), read);
     });
 }
 
@@ -189,33 +134,31 @@ fn what_is_larger_than_one_message_is_written_and_read_back_unchanged() {
 fn a_write_that_fills_the_disk_half_way_counts_what_went_and_the_next_one_fails() {
     in_private_namespace(|| {
         let disk = Mounted::tmpfs("size=64k");
-        let served = Served::at(disk.path(), &[]);
-        both_ways(&served, |way| {
-            let (child, file, donated) = served.client.create(served.root, "f").expect("create");
+        let test = |t: &Trial<'_>| {
+            let (_, file, _) = t.client.create(t.root, "f").expect("create");
             let data = vec![7; 100 << 10];
-            let count = way.write(file, 0, &data).expect("a short write");
+            let count = t.client.pwrite(file, 0, &data).expect("a short write");
             assert!(count > 0 && count < data.len() as u64, "{count} bytes fit");
-            assert_eq!(fs::metadata(disk.path().join("f")).expect("the file").len(), count);
-            assert_eq!(way.write(file, count, &data), Err(Errno::ENOSPC));
+            assert_eq!(t.metadata("f").len(), count);
+            assert_eq!(t.client.pwrite(file, count, &data), Err(Errno::ENOSPC));
             // The rest of the refused data is not taken for a request.
-            assert_eq!(way.read(file, 0, 4).as_deref(), Ok(&[7; 4][..]));
-            // All that holds the file, so that its space is free again.
-            served.client.unlink(served.root, "f").expect("unlink");
-            served.client.close(&[child.control_fd, file]);
-            drop(donated);
-        });
+            assert_eq!(t.client.pread(file, 0, 4).as_deref(), Ok(&[7; 4][..]));
+            // So that its space is free again, once the server is gone.
+            t.client.unlink(t.root, "f").expect("unlink");
+        };
+        over_both_on(|| Served::at(disk.path(), &[]), test);
     });
 }
 
 /// Row B08.
 #[test]
 fn a_read_at_the_end_and_beyond_it_yields_no_bytes_and_no_error() {
-    let served = Served::with(&[], |dir| fs::write(dir.join("f"), "0123456789").expect("a file"));
-    let (file, _) = served.client.open(served.client.walk_to(served.root, "f"), 0).expect("open");
-    both_ways(&served, |way| {
-        assert_eq!(way.read(file, 0, 4096).as_deref(), Ok(&b"0123456789"[..]));
+    let digits = |dir: &Path| fs::write(dir.join("f"), "0123456789").expect("a file");
+    over_both(&[], digits, |t| {
+        let (file, _) = t.client.open(t.client.walk_to(t.root, "f"), 0).expect("open");
+        assert_eq!(t.client.pread(file, 0, 4096).as_deref(), Ok(&b"0123456789"[..]));
         for offset in [10, 11, 1 << 40] {
-            assert_eq!(way.read(file, offset, 4096).as_deref(), Ok(&b""[..]), "at {offset}");
+            assert_eq!(t.client.pread(file, offset, 4096).as_deref(), Ok(&b""[..]), "at {offset}");
         }
     });
 }
@@ -243,8 +186,8 @@ fn an_unsafe_component_is_refused_at_every_position_and_nothing_is_handed_out() 
         assert_eq!(served.client.walk(served.root, &path).map(|_| ()), Err(Errno::EINVAL), "{path:?}");
     }
     // An empty name is the start itself in WalkStat, and only there, and only first.
-    assert_eq!(served.client.walk(served.root, &[b""]).map(|_| ()), Err(Errno::EINVAL));
-    assert_eq!(served.client.walk_stat(served.root, &[b"a", b""]).map(|_| ()), Err(Errno::EINVAL));
+    assert_eq!(served.client.walk(served.root, &[""]).map(|_| ()), Err(Errno::EINVAL));
+    assert_eq!(served.client.walk_stat(served.root, &["a", ""]).map(|_| ()), Err(Errno::EINVAL));
     assert_eq!(served.descriptors(), before);
 }
 
@@ -256,14 +199,14 @@ fn a_walk_says_where_it_stopped() {
         fs::write(dir.join("a/file"), "").expect("a file");
         symlink("/etc", dir.join("a/link")).expect("a link");
     });
-    let stopped = |path: &[&[u8]]| served.client.walk(served.root, path).map(|(why, inodes)| (why, inodes.len()));
-    assert_eq!(stopped(&[b"a", b"b"]), Ok((WalkStatus::SUCCESS, 2)));
-    assert_eq!(stopped(&[b"a", b"missing", b"b"]), Ok((WalkStatus::MISSING, 1)));
-    assert_eq!(stopped(&[b"a", b"link", b"passwd"]), Ok((WalkStatus::SYMLINK, 2)));
-    assert_eq!(stopped(&[b"a", b"file", b"x"]), Err(Errno::ENOTDIR));
+    let stopped = |path: &[&str]| served.client.walk(served.root, path).map(|(why, inodes)| (why, inodes.len()));
+    assert_eq!(stopped(&["a", "b"]), Ok((WalkStatus::SUCCESS, 2)));
+    assert_eq!(stopped(&["a", "missing", "b"]), Ok((WalkStatus::MISSING, 1)));
+    assert_eq!(stopped(&["a", "link", "passwd"]), Ok((WalkStatus::SYMLINK, 2)));
+    assert_eq!(stopped(&["a", "file", "x"]), Err(Errno::ENOTDIR));
     let file = served.client.walk_to(served.root, "a/file");
-    assert_eq!(served.client.walk(file, &[b"x"]).map(|_| ()), Err(Errno::ENOTDIR));
-    assert_eq!(served.client.walk_stat(file, &[b".."]).map(|_| ()), Err(Errno::EINVAL));
+    assert_eq!(served.client.walk(file, &["x"]).map(|_| ()), Err(Errno::ENOTDIR));
+    assert_eq!(served.client.walk_stat(file, &[".."]).map(|_| ()), Err(Errno::EINVAL));
 }
 
 /// Row B14.
@@ -275,9 +218,9 @@ fn a_node_is_made_in_the_directory_that_was_walked_to_not_where_its_name_leads_n
     let (at, moved) = (served.path().join("d"), served.path().join("moved"));
     fs::rename(&at, &moved).expect("rename");
     symlink(outside.path(), &at).expect("a link");
-    let regular = FileMode::new(FileType::Regular, 0o644);
-    served.client.mknod(dir, "x", regular, (0, 0)).expect("mknod");
-    served.client.mkdir(dir, "y", 0o755).expect("mkdir");
+    let regular = new_in(dir, FileType::Regular, 0o644);
+    served.client.mknod(regular, (0, 0), "x").expect("mknod");
+    served.client.mkdir(new_in(dir, FileType::Directory, 0o755), "y").expect("mkdir");
     served.client.create(dir, "z").expect("create");
     assert_eq!(fs::read_dir(outside.path()).expect("outside").count(), 0);
     for name in ["x", "y", "z"] {
@@ -285,7 +228,7 @@ fn a_node_is_made_in_the_directory_that_was_walked_to_not_where_its_name_leads_n
     }
     // And where the original is gone, nowhere.
     fs::remove_dir_all(&moved).expect("remove");
-    assert_eq!(served.client.mknod(dir, "w", regular, (0, 0)).map(|_| ()), Err(Errno::ENOENT));
+    assert_eq!(served.client.mknod(regular, (0, 0), "w").map(|_| ()), Err(Errno::ENOENT));
     assert_eq!(fs::read_dir(outside.path()).expect("outside").count(), 0);
 }
 
@@ -300,10 +243,10 @@ fn a_block_device_can_be_listed_but_not_reached() {
         return say::skipped(format_args!("needs the right to make devices: {errno}"));
     }
     let served = Served::at(dir.path(), &["--character-device-policy=passthrough"]);
-    assert_eq!(served.client.walk(served.root, &[b"block"]).map(|_| ()), Err(Errno::EPERM));
-    assert_eq!(served.client.walk_stat(served.root, &[b"block"]).map(|_| ()), Err(Errno::EPERM));
+    assert_eq!(served.client.walk(served.root, &["block"]).map(|_| ()), Err(Errno::EPERM));
+    assert_eq!(served.client.walk_stat(served.root, &["block"]).map(|_| ()), Err(Errno::EPERM));
     let (open, _) = served.client.open(served.root, 0).expect("open");
-    let entries = served.client.list(open).expect("list");
+    let entries = served.client.list(open);
     assert_eq!(entries.len(), 1);
     assert_eq!((&entries[0].name[..], entries[0].entry_type), (&b"block"[..], FileType::BlockDevice.dirent_type()));
     assert!(device.symlink_metadata().expect("the device").file_type().is_block_device(), "untouched");

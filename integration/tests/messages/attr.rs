@@ -4,8 +4,7 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt, symlink};
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
-use gofer_integration::ask::change;
-use gofer_integration::{Ask, Trial, over_both, over_both_unprivileged};
+use gofer_integration::{Ask, Trial, change, nothing, over_both, over_both_unprivileged, say};
 use gofer_protocol::message::{SetStatReply, SetStatRequest};
 use gofer_protocol::record::{StatxMask, Timespec, Timestamp};
 use gofer_protocol::{Errno, FdId, Gid, Uid};
@@ -214,8 +213,7 @@ fn a_size_that_the_file_system_cannot_have_is_efbig() {
             let fd = t.client.walk_to(t.root, "f");
             let host = std::fs::File::options().write(true).open(t.host("f")).expect("the file");
             let Err(errno) = rustix::fs::ftruncate(&host, i64::MAX.unsigned_abs()) else {
-                eprintln!("SKIPPED: this file system takes every size");
-                return;
+                return say::skipped("this file system takes every size");
             };
             let request = SetStatRequest { size: i64::MAX.unsigned_abs(), ..change(fd, StatxMask::SIZE) };
             assert_eq!(t.client.set_stat(&request), Ok(failed(StatxMask::SIZE, errno.into())));
@@ -353,7 +351,7 @@ fn what_an_unprivileged_server_may_not_do_is_reported_attribute_by_attribute() {
         |t| {
             t.client
                 .open_create(
-                    gofer_integration::ask::new_in(t.root, gofer_protocol::record::FileType::Regular, 0o600),
+                    gofer_integration::new_in(t.root, gofer_protocol::record::FileType::Regular, 0o600),
                     2,
                     "own",
                 )
@@ -375,8 +373,8 @@ fn what_an_unprivileged_server_may_not_do_is_reported_attribute_by_attribute() {
 
 #[test]
 fn a_size_can_be_set_again_after_the_right_to_write_is_gone() {
-    over_both_unprivileged(&[], super::nothing, |t| {
-        let create = gofer_integration::ask::new_in(t.root, gofer_protocol::record::FileType::Regular, 0o600);
+    over_both_unprivileged(&[], nothing, |t| {
+        let create = gofer_integration::new_in(t.root, gofer_protocol::record::FileType::Regular, 0o600);
         let (child, ..) = t.client.open_create(create, 2, "f").expect("create");
         let resize = |fd, size| t.client.set_stat(&SetStatRequest { size, ..change(fd, StatxMask::SIZE) });
         assert_eq!(resize(child.control_fd, 10), Ok(APPLIED));

@@ -2,16 +2,13 @@
 
 use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt, chown, symlink};
 
-use gofer_integration::ask::new_in;
-use gofer_integration::{Ask, over_both};
+use gofer_integration::{Ask, new_in, nothing, over_both};
 use gofer_protocol::codec::SizedString;
 use gofer_protocol::message::{LinkAtRequest, SymlinkAtRequest};
 use gofer_protocol::record::{CreateCommon, FileMode, FileType, Inode};
 use gofer_protocol::{Errno, FdId, Gid, Uid};
 
-use super::{READ_WRITE, fifo, files, nothing, null_device, socket_file};
-
-const ANYONE: (Uid, Gid) = (Uid::NONE, Gid::NONE);
+use super::{READ_WRITE, fifo, files, null_device, socket_file};
 
 #[test]
 fn a_directory_is_made_with_mode_and_owner_and_no_umask() {
@@ -136,7 +133,7 @@ fn a_symlink_keeps_its_target_unresolved_and_its_owner_is_its_own() {
                 ("e", b"."),
                 ("g", &long),
             ] {
-                let child = t.client.symlink(t.root, (Uid(5), Gid(6)), name, target).expect("symlink");
+                let child = t.client.symlink_as(t.root, (Uid(5), Gid(6)), name, target).expect("symlink");
                 assert_eq!(child.stat.mode.file_type(), Some(FileType::Symlink), "{name}");
                 assert_eq!((t.owner(name), child.stat.size), ((5, 6), target.len() as u64), "{name}");
                 assert_eq!(t.client.read_link(child.control_fd), Ok(target.to_vec()), "{name}");
@@ -151,7 +148,7 @@ fn a_symlink_keeps_its_target_unresolved_and_its_owner_is_its_own() {
 #[test]
 fn symlink_targets_that_no_host_stores_are_refused() {
     over_both(&[], nothing, |t| {
-        let symlink = |target: &[u8]| t.client.symlink(t.root, ANYONE, "l", target);
+        let symlink = |target: &[u8]| t.client.symlink(t.root, "l", target);
         assert_eq!(symlink(b""), Err(Errno::ENOENT));
         assert_eq!(symlink(&[b'x'; 4096]), Err(Errno::ENAMETOOLONG));
         assert_eq!(symlink(&[b'x'; 65_535]), Err(Errno::ENAMETOOLONG));
@@ -175,7 +172,7 @@ fn a_hard_link_is_one_more_name_with_a_control_descriptor_of_its_own() {
             assert_eq!((child.stat.ino, child.stat.nlink), (target.stat.ino, 2));
             assert_eq!((t.metadata("d/g").ino(), t.metadata("f").nlink()), (target.stat.ino, 2));
             // Two nodes: the removal of one name leaves the other.
-            t.client.unlink(t.root, "f", 0).expect("unlink");
+            t.client.unlink(t.root, "f").expect("unlink");
             assert_eq!(t.client.link(t.root, target.control_fd, "x"), Err(Errno::EINVAL));
             assert!(t.client.link(t.root, child.control_fd, "y").is_ok());
         },
@@ -279,7 +276,7 @@ fn what_exists_is_not_made_again() {
                 );
                 let file = new_in(t.root, FileType::Regular, 0o600);
                 assert_eq!(t.client.mknod(file, (0, 0), name), Err(Errno::EEXIST), "{name}");
-                assert_eq!(t.client.symlink(t.root, ANYONE, name, b"x"), Err(Errno::EEXIST), "{name}");
+                assert_eq!(t.client.symlink(t.root, name, b"x"), Err(Errno::EEXIST), "{name}");
                 assert_eq!(t.client.link(t.root, target, name), Err(Errno::EEXIST), "{name}");
             }
             assert_eq!((t.permissions("d"), t.permissions("f")), (0o755, 0o644));
@@ -293,11 +290,11 @@ fn what_was_created_is_tracked_as_if_walked_to() {
         let made: [Inode; 4] = [
             t.client.mkdir(new_in(t.root, FileType::Directory, 0o700), "d").expect("mkdir"),
             t.client.mknod(new_in(t.root, FileType::Regular, 0o600), (0, 0), "f").expect("mknod"),
-            t.client.symlink(t.root, ANYONE, "l", b"f").expect("symlink"),
+            t.client.symlink(t.root, "l", b"f").expect("symlink"),
             t.client.open_create(new_in(t.root, FileType::Regular, 0o600), 2, "c").expect("create").0,
         ];
         for (inode, name) in made.iter().zip(["d", "f", "l", "c"]) {
-            t.client.unlink(t.root, name, if name == "d" { super::REMOVE_DIRECTORY } else { 0 }).expect("unlink");
+            if name == "d" { t.client.rmdir(t.root, name) } else { t.client.unlink(t.root, name) }.expect("unlink");
             assert!(t.client.fstat(inode.control_fd).is_ok(), "{name}");
             assert_eq!(t.client.get_xattr(inode.control_fd, 0, "user.x"), Err(Errno::EINVAL), "{name}: deleted");
         }

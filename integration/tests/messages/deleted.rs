@@ -2,13 +2,12 @@
 
 use std::path::Path;
 
-use gofer_integration::ask::{change, new_in};
-use gofer_integration::{Ask, Trial, over_both};
+use gofer_integration::{Ask, Trial, change, new_in, over_both};
 use gofer_protocol::message::{SetStatReply, SetStatRequest, WalkStatus};
 use gofer_protocol::record::{FileType, StatxMask, Timespec};
 use gofer_protocol::{Errno, FdId, Gid, Uid};
 
-use super::{READ, READ_WRITE, REMOVE_DIRECTORY, files, socket_file};
+use super::{READ, READ_WRITE, files, socket_file};
 
 const ANYONE: (Uid, Gid) = (Uid::NONE, Gid::NONE);
 const APPLIED: SetStatReply = SetStatReply { failure_mask: StatxMask(0), failure_errno: 0 };
@@ -26,7 +25,7 @@ fn landscape(dir: &Path) {
 
 fn removed(t: &Trial<'_>, name: &str) -> FdId {
     let fd = t.client.walk_to(t.root, name);
-    t.client.unlink(t.root, name, if name == "d" { REMOVE_DIRECTORY } else { 0 }).expect("unlink");
+    if name == "d" { t.client.rmdir(t.root, name) } else { t.client.unlink(t.root, name) }.expect("unlink");
     fd
 }
 
@@ -35,7 +34,7 @@ fn data_and_attributes_of_a_removed_file_are_still_there() {
     over_both(&[], landscape, |t| {
         let control = t.client.walk_to(t.root, "f");
         let (open, _) = t.client.open(control, READ_WRITE).expect("open");
-        t.client.unlink(t.root, "f", 0).expect("unlink");
+        t.client.unlink(t.root, "f").expect("unlink");
         for fd in [control, open] {
             let stat = t.client.fstat(fd).expect("stat");
             assert_eq!((stat.nlink, stat.size), (0, 1));
@@ -85,7 +84,7 @@ fn nothing_is_found_in_a_removed_directory() {
     over_both(&[], landscape, |t| {
         let fd = removed(t, "d");
         assert_eq!(t.client.walk(fd, &["x"]), Ok((WalkStatus::MISSING, Vec::new())));
-        assert_eq!(t.client.walk(fd, &[]), Ok((WalkStatus::SUCCESS, Vec::new())));
+        assert_eq!(t.client.walk(fd, &[""; 0]), Ok((WalkStatus::SUCCESS, Vec::new())));
         assert_eq!(t.client.walk_stat(fd, &["x"]), Ok(Vec::new()));
         let stat = t.client.fstat(fd).expect("stat");
         assert_eq!(t.client.walk_stat(fd, &[""]), Ok(vec![stat]));
@@ -104,10 +103,10 @@ fn nothing_is_made_in_or_moved_to_or_from_a_removed_directory() {
         assert_eq!(t.client.mkdir(new(FileType::Directory), "x"), Err(Errno::EINVAL));
         assert_eq!(t.client.mknod(new(FileType::Regular), (0, 0), "x"), Err(Errno::EINVAL));
         assert_eq!(t.client.mknod(new(FileType::Fifo), (0, 0), "x"), Err(Errno::EINVAL), "before the type");
-        assert_eq!(t.client.symlink(dir, ANYONE, "x", b"y"), Err(Errno::EINVAL));
+        assert_eq!(t.client.symlink(dir, "x", b"y"), Err(Errno::EINVAL));
         assert_eq!(t.client.link(dir, target, "x"), Err(Errno::EINVAL));
         assert_eq!(t.client.bind(new(FileType::Socket), 1, "x").map(drop), Err(Errno::EINVAL));
-        assert_eq!(t.client.unlink(dir, "x", 0), Err(Errno::EINVAL));
+        assert_eq!(t.client.unlink(dir, "x"), Err(Errno::EINVAL));
         assert_eq!(t.client.rename((dir, "x"), (t.root, "y")), Err(Errno::EINVAL));
         assert_eq!(t.client.rename((t.root, "f"), (dir, "y")), Err(Errno::EINVAL));
         assert_eq!(t.client.rename((dir, "x"), (dir, "x")), Err(Errno::EINVAL), "not even onto itself");
@@ -156,7 +155,7 @@ fn a_removed_socket_is_not_connected_to_and_one_that_was_bound_does_not_accept()
             assert_eq!(t.client.connect_as(fd, sock_type, ANYONE).map(drop), Err(Errno::EINVAL));
         }
         let (_, bound, _) = t.client.bind(new_in(t.root, FileType::Socket, 0o700), 1, "bound").expect("bind");
-        t.client.unlink(t.root, "bound", 0).expect("unlink");
+        t.client.unlink(t.root, "bound").expect("unlink");
         assert_eq!(t.client.listen(bound, 1), Err(Errno::EINVAL));
         assert_eq!(t.client.accept(bound).map(drop), Err(Errno::EINVAL));
     });
@@ -176,7 +175,7 @@ fn attributes_of_a_removed_link_or_socket_are_its_own_whatever_has_its_name_now(
     over_both(&[], landscape, |t| {
         for name in ["l", "s"] {
             let fd = removed(t, name);
-            t.client.symlink(t.root, ANYONE, name, b"f").expect("symlink");
+            t.client.symlink(t.root, name, b"f").expect("symlink");
             let before = t.metadata("f");
             let mask = StatxMask::MODE.or(StatxMask::MTIME).or(StatxMask::UID);
             let mtime = Timespec { seconds: 5, nanoseconds: 0 };
@@ -206,7 +205,7 @@ fn what_is_tracked_below_a_removed_directory_is_removed_too() {
             // Behind the server's back, so that it does not know.
             std::fs::remove_file(t.host("d/f")).expect("remove");
             assert!(t.client.get_xattr(file, 0, "user.k") == Err(Errno::ENODATA), "not noticed");
-            t.client.unlink(t.root, "d", REMOVE_DIRECTORY).expect("unlink");
+            t.client.rmdir(t.root, "d").expect("unlink");
             assert_eq!(t.client.get_xattr(file, 0, "user.k"), Err(Errno::EINVAL));
             assert_eq!(t.client.get_xattr(dir, 0, "user.k"), Err(Errno::EINVAL));
             assert!(t.client.fstat(file).is_ok());
@@ -223,6 +222,6 @@ fn a_removal_by_another_process_orphans_the_file_and_nothing_else() {
         assert_eq!(t.client.get_xattr(fd, 0, "user.k"), Ok(b"v".to_vec()));
         let (open, _) = t.client.open(fd, READ).expect("open");
         assert_eq!(t.client.pread(open, 0, 9), Ok(b"f".to_vec()));
-        assert_eq!(t.client.unlink(t.root, "f", 0), Err(Errno::ENOENT));
+        assert_eq!(t.client.unlink(t.root, "f"), Err(Errno::ENOENT));
     });
 }

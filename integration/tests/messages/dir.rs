@@ -13,7 +13,7 @@ fn opened(t: &Trial<'_>, path: &str) -> FdId {
     t.client.open(fd, READ).expect("open").0
 }
 
-fn names(entries: &[gofer_integration::ask::Entry]) -> BTreeSet<String> {
+fn names(entries: &[gofer_integration::Entry]) -> BTreeSet<String> {
     entries.iter().map(|entry| String::from_utf8_lossy(&entry.name).into_owned()).collect()
 }
 

@@ -2,7 +2,7 @@
 
 use std::os::unix::fs::FileExt;
 
-use gofer_integration::{Ask, Trial, over_both};
+use gofer_integration::{Ask, Trial, nothing, over_both, say};
 use gofer_protocol::message::{PWriteRequest, Request as _};
 use gofer_protocol::{Errno, FdId};
 
@@ -119,8 +119,7 @@ fn writing_beyond_the_largest_file_is_efbig_and_up_to_it_a_short_count() {
         |t| {
             let host = std::fs::File::options().write(true).open(t.host("f")).expect("the file");
             let Some(largest) = largest_file(&host) else {
-                eprintln!("SKIPPED: this file system has no limit");
-                return;
+                return say::skipped("this file system has no limit");
             };
             let fd = opened(t, "f", READ_WRITE);
             assert_eq!(t.client.pwrite(fd, largest, b"x"), Err(Errno::EFBIG));
@@ -173,7 +172,7 @@ fn data_behind_the_announced_length_is_ignored_and_missing_data_is_eio() {
 
 #[test]
 fn a_length_that_lies_is_noticed_before_a_descriptor_that_is_none() {
-    over_both(&[], super::nothing, |t| {
+    over_both(&[], nothing, |t| {
         let mut payload = [0; 24];
         payload[16] = 9;
         assert_eq!(t.client.exchange(PWriteRequest::MID.0, &payload).map(drop), Err(Errno::EIO));
@@ -184,7 +183,7 @@ fn a_length_that_lies_is_noticed_before_a_descriptor_that_is_none() {
 
 #[test]
 fn a_directory_has_no_data() {
-    over_both(&[], super::nothing, |t| {
+    over_both(&[], nothing, |t| {
         let (fd, _) = t.client.open(t.root, READ).expect("open");
         assert_eq!(t.client.pread(fd, 0, 10), Err(Errno::EISDIR));
         assert_eq!(t.client.pwrite(fd, 0, b"x"), Err(Errno::EBADF));

@@ -1,7 +1,7 @@
 //! What holds for the names and the descriptors of all messages.
 
 use gofer_integration::specimen::{Takes, specimens};
-use gofer_integration::{Ask, over_both};
+use gofer_integration::{Ask, nothing, over_both};
 use gofer_protocol::record::FileType;
 use gofer_protocol::{Errno, FdId};
 
@@ -35,7 +35,7 @@ fn a_descriptor_of_another_kind_is_einval() {
         |dir| files(dir, &["f"]),
         |t| {
             let (open, _) = t.client.open(t.client.walk_to(t.root, "f"), 2).expect("open");
-            let create = gofer_integration::ask::new_in(t.root, FileType::Socket, 0o600);
+            let create = gofer_integration::new_in(t.root, FileType::Socket, 0o600);
             let (_, bound, _) = t.client.bind(create, 1, "s").expect("bind");
             for (fd, kind) in [(t.root, Takes::Control), (open, Takes::Open), (bound, Takes::Bound)] {
                 for request in specimens(fd, b"name") {
@@ -97,15 +97,15 @@ fn a_name_that_is_too_long_for_the_host_is_enametoolong() {
             for length in [256, 4_096, 65_535] {
                 let name = "n".repeat(length);
                 let target = t.client.walk_to(t.root, "f");
-                let new = |file_type| gofer_integration::ask::new_in(t.root, file_type, 0o700);
+                let new = |file_type| gofer_integration::new_in(t.root, file_type, 0o700);
                 let too_long = Err(Errno::ENAMETOOLONG);
                 assert_eq!(t.client.open_create(new(FileType::Regular), 2, &name).map(drop), too_long);
                 assert_eq!(t.client.mkdir(new(FileType::Directory), &name).map(drop), too_long);
                 assert_eq!(t.client.mknod(new(FileType::Regular), (0, 0), &name).map(drop), too_long);
                 let nobody = (gofer_protocol::Uid::NONE, gofer_protocol::Gid::NONE);
-                assert_eq!(t.client.symlink(t.root, nobody, &name, b"x").map(drop), too_long);
+                assert_eq!(t.client.symlink_as(t.root, nobody, &name, b"x").map(drop), too_long);
                 assert_eq!(t.client.link(t.root, target, &name).map(drop), too_long);
-                assert_eq!(t.client.unlink(t.root, &name, 0), too_long);
+                assert_eq!(t.client.unlink(t.root, &name), too_long);
                 assert_eq!(t.client.rename((t.root, &name), (t.root, "x")), too_long);
                 assert_eq!(t.client.rename((t.root, "f"), (t.root, &name)), too_long);
             }
@@ -115,7 +115,7 @@ fn a_name_that_is_too_long_for_the_host_is_enametoolong() {
 
 #[test]
 fn names_are_bytes_for_every_message() {
-    over_both(&[], super::nothing, |t| {
+    over_both(&[], nothing, |t| {
         for name in [&b"\xff\xfe\x80"[..], b"\n", b" ", b"...", b"\x01", &[b'x'; 255]] {
             for request in specimens(t.root, name) {
                 let creates = matches!(request.mid.0, 8 | 13..=15);

@@ -3,8 +3,7 @@
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-use gofer_integration::ask::new_in;
-use gofer_integration::{Ask, Exchange, Listening, Raw, over_both};
+use gofer_integration::{Ask, Exchange, Listening, Raw, new_in, over_both};
 use gofer_protocol::record::FileType;
 use gofer_protocol::{Errno, FdId};
 
@@ -60,7 +59,7 @@ fn an_open_descriptor_keeps_its_file_from_being_forgotten() {
             assert_eq!(t.client.pread(open, 0, 9), Ok(b"f".to_vec()));
             let root = t.client.mounted().expect("mount").0.control_fd;
             // Still tracked: the removal reaches it.
-            t.client.unlink(root, "f", 0).expect("unlink");
+            t.client.unlink(root, "f").expect("unlink");
             assert_eq!(t.client.fstat(open).expect("stat").nlink, 0);
         },
     );
@@ -99,8 +98,8 @@ fn the_type_of_a_descriptor_stays_whatever_has_its_name() {
             assert!(t.client.open(fd, READ_WRITE).is_ok());
             assert_eq!(t.client.find(t.root, "f").stat.mode.file_type(), Some(FileType::Directory));
             // A directory under a name that is tracked as a file's is removed as what it is.
-            assert_eq!(t.client.unlink(t.root, "f", 0), Err(Errno::EISDIR));
-            assert_eq!(t.client.unlink(t.root, "f", super::REMOVE_DIRECTORY), Ok(()));
+            assert_eq!(t.client.unlink(t.root, "f"), Err(Errno::EISDIR));
+            assert_eq!(t.client.rmdir(t.root, "f"), Ok(()));
         },
     );
 }
@@ -120,11 +119,11 @@ fn what_one_connection_removes_is_removed_for_the_other() {
     let shared = Shared::with(|dir| files(dir, &["f", "g"]));
     let [(first, one), (second, two)] = shared.clients();
     let (f, g) = (second.walk_to(two, "f"), second.walk_to(two, "g"));
-    first.unlink(one, "f", 0).expect("unlink");
+    first.unlink(one, "f").expect("unlink");
     assert_eq!(second.get_xattr(f, 0, "user.k"), Err(Errno::EINVAL));
     first.rename((one, "g"), (one, "h")).expect("rename");
     assert_eq!(second.get_xattr(g, 0, "user.k"), Err(Errno::ENODATA));
-    first.unlink(one, "h", 0).expect("unlink");
+    first.unlink(one, "h").expect("unlink");
     assert_eq!(second.get_xattr(g, 0, "user.k"), Err(Errno::EINVAL), "it followed the rename");
 }
 

@@ -3,14 +3,13 @@
 use std::io::Read;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, symlink};
 
-use gofer_integration::ask::new_in;
-use gofer_integration::{Ask, over_both};
+use gofer_integration::{Ask, new_in, nothing, over_both};
 use gofer_protocol::message::FlushRequest;
 use gofer_protocol::record::{CreateCommon, FileMode, FileType};
 use gofer_protocol::{Errno, FdId, Gid, Uid};
 use rustix::fs::OFlags;
 
-use super::{READ, READ_WRITE, TRUNCATE, WRITE, access, files, identity, never_waits, nothing, status};
+use super::{READ, READ_WRITE, TRUNCATE, WRITE, access, files, identity, never_waits, status};
 
 /// The access mode that neither reads nor writes.
 const NEITHER: u32 = 3;

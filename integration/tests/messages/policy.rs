@@ -4,8 +4,7 @@ use std::os::unix::fs::FileTypeExt;
 use std::os::unix::net::UnixListener;
 use std::path::Path;
 
-use gofer_integration::ask::new_in;
-use gofer_integration::{Ask, Trial, over_both};
+use gofer_integration::{Ask, Trial, new_in, nothing, over_both};
 use gofer_protocol::record::FileType;
 use gofer_protocol::{Errno, Gid, Uid};
 use rustix::fs::OFlags;
@@ -116,25 +115,21 @@ fn sockets_are_connected_to_where_policy_says_open_and_bound_where_it_says_creat
         .map(|(p, (o, c))| (p, o, c))
     {
         let flag = format!("--host-uds={policy}");
-        over_both(
-            &[&flag],
-            |_| (),
-            |t| {
-                let listener = UnixListener::bind(t.host("there")).expect("a socket");
-                let fd = t.client.walk_to(t.root, "there");
-                let refused = |allowed| if allowed { None } else { Some(Errno::EPERM) };
-                assert_eq!(t.client.connect(fd, 1).err(), refused(opens), "{policy}");
-                let creds = (Uid::NONE, Gid::NONE);
-                assert_eq!(t.client.connect_as(fd, 1, creds).err(), refused(opens), "{policy}");
-                let new = new_in(t.root, FileType::Socket, 0o600);
-                assert_eq!(t.client.bind(new, 1, "new").err(), refused(creates), "{policy}");
-                assert_eq!(t.exists("new"), creates, "{policy}");
-                if creates {
-                    assert!(t.metadata("new").file_type().is_socket());
-                }
-                drop(listener);
-            },
-        );
+        over_both(&[&flag], nothing, |t| {
+            let listener = UnixListener::bind(t.host("there")).expect("a socket");
+            let fd = t.client.walk_to(t.root, "there");
+            let refused = |allowed| if allowed { None } else { Some(Errno::EPERM) };
+            assert_eq!(t.client.connect(fd, 1).err(), refused(opens), "{policy}");
+            let creds = (Uid::NONE, Gid::NONE);
+            assert_eq!(t.client.connect_as(fd, 1, creds).err(), refused(opens), "{policy}");
+            let new = new_in(t.root, FileType::Socket, 0o600);
+            assert_eq!(t.client.bind(new, 1, "new").err(), refused(creates), "{policy}");
+            assert_eq!(t.exists("new"), creates, "{policy}");
+            if creates {
+                assert!(t.metadata("new").file_type().is_socket());
+            }
+            drop(listener);
+        });
     }
 }
 
@@ -153,7 +148,7 @@ fn what_a_policy_refuses_it_refuses_before_looking_at_the_rest() {
 
 #[test]
 fn policy_does_not_keep_attributes_from_being_seen_or_set() {
-    use gofer_integration::ask::change;
+    use gofer_integration::change;
     use gofer_protocol::message::SetStatRequest;
     use gofer_protocol::record::StatxMask;
     over_both(&[], landscape, |t| {
@@ -163,7 +158,7 @@ fn policy_does_not_keep_attributes_from_being_seen_or_set() {
             assert_eq!(t.client.set_stat(&request).map(|reply| reply.failure_mask.0), Ok(0));
             assert_eq!(t.client.fstat(fd).expect("stat").mode.permissions(), 0o612);
             assert!(t.client.rename((t.root, name), (t.root, &format!("{name}-moved"))).is_ok());
-            assert!(t.client.unlink(t.root, &format!("{name}-moved"), 0).is_ok());
+            assert!(t.client.unlink(t.root, &format!("{name}-moved")).is_ok());
         }
     });
 }

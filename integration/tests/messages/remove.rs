@@ -3,13 +3,12 @@
 use std::os::unix::fs::{MetadataExt, symlink};
 use std::path::Path;
 
-use gofer_integration::ask::new_in;
-use gofer_integration::{Ask, Trial, over_both};
+use gofer_integration::{Ask, Trial, new_in, over_both};
 use gofer_protocol::message::WalkStatus;
 use gofer_protocol::record::FileType;
 use gofer_protocol::{Errno, FdId};
 
-use super::{REMOVE_DIRECTORY, fifo, files, null_device, socket_file};
+use super::{fifo, files, null_device, socket_file};
 
 const NO_REPLACE: u32 = 1;
 const EXCHANGE: u32 = 2;
@@ -44,10 +43,10 @@ fn names_of_every_type_are_removed() {
         |t| {
             for name in ["a", "l", "p", "s", "c"] {
                 let fd = t.client.walk_to(t.root, name);
-                assert_eq!(t.client.unlink(t.root, name, 0), Ok(()), "{name}");
+                assert_eq!(t.client.unlink(t.root, name), Ok(()), "{name}");
                 assert!(!t.exists(name) && is_deleted(t, fd), "{name}");
             }
-            assert_eq!(t.client.unlink(t.root, "e", REMOVE_DIRECTORY), Ok(()));
+            assert_eq!(t.client.rmdir(t.root, "e"), Ok(()));
             assert!(!t.exists("e"));
             assert!(t.exists("b"), "what the link led to was removed by name only");
         },
@@ -57,19 +56,20 @@ fn names_of_every_type_are_removed() {
 #[test]
 fn what_cannot_be_removed_says_why() {
     over_both(&[], landscape, |t| {
-        let unlink = |name: &str, flags| t.client.unlink(t.root, name, flags);
-        assert_eq!(unlink("d", 0), Err(Errno::EISDIR));
-        assert_eq!(unlink("a", REMOVE_DIRECTORY), Err(Errno::ENOTDIR));
-        assert_eq!(unlink("l", REMOVE_DIRECTORY), Err(Errno::ENOTDIR));
-        assert_eq!(unlink("d", REMOVE_DIRECTORY), Err(Errno::ENOTEMPTY));
-        assert_eq!(unlink("missing", 0), Err(Errno::ENOENT));
-        assert_eq!(unlink("missing", REMOVE_DIRECTORY), Err(Errno::ENOENT));
-        assert_eq!(unlink(&"n".repeat(256), 0), Err(Errno::ENAMETOOLONG));
+        let unlink = |name: &str| t.client.unlink(t.root, name);
+        let rmdir = |name: &str| t.client.rmdir(t.root, name);
+        assert_eq!(unlink("d"), Err(Errno::EISDIR));
+        assert_eq!(rmdir("a"), Err(Errno::ENOTDIR));
+        assert_eq!(rmdir("l"), Err(Errno::ENOTDIR));
+        assert_eq!(rmdir("d"), Err(Errno::ENOTEMPTY));
+        assert_eq!(unlink("missing"), Err(Errno::ENOENT));
+        assert_eq!(rmdir("missing"), Err(Errno::ENOENT));
+        assert_eq!(unlink(&"n".repeat(256)), Err(Errno::ENAMETOOLONG));
         for flags in [1, 2, 0x100, 0x201, 0x400, 0x1000, u32::MAX] {
-            assert_eq!(unlink("a", flags), Err(Errno::EINVAL), "0x{flags:x}");
+            assert_eq!(t.client.unlink_with(t.root, "a", flags), Err(Errno::EINVAL), "0x{flags:x}");
         }
         let file = t.client.walk_to(t.root, "a");
-        assert_eq!(t.client.unlink(file, "x", 0), Err(Errno::ENOTDIR));
+        assert_eq!(t.client.unlink(file, "x"), Err(Errno::ENOTDIR));
         assert!(["a", "b", "d", "d/x", "e", "l"].iter().all(|name| t.exists(name)));
     });
 }
@@ -78,7 +78,7 @@ fn what_cannot_be_removed_says_why() {
 fn a_removal_that_fails_deletes_no_node() {
     over_both(&[], landscape, |t| {
         let (dir, file) = (t.client.walk_to(t.root, "d"), t.client.walk_to(t.root, "d/x"));
-        assert_eq!(t.client.unlink(t.root, "d", REMOVE_DIRECTORY), Err(Errno::ENOTEMPTY));
+        assert_eq!(t.client.rmdir(t.root, "d"), Err(Errno::ENOTEMPTY));
         assert!(!is_deleted(t, dir) && !is_deleted(t, file));
         assert!(t.client.mkdir(new_in(dir, FileType::Directory, 0o700), "new").is_ok());
     });
@@ -88,12 +88,12 @@ fn a_removal_that_fails_deletes_no_node() {
 fn a_new_file_at_an_old_name_is_another_node() {
     over_both(&[], landscape, |t| {
         let old = t.client.walk_to(t.root, "a");
-        t.client.unlink(t.root, "a", 0).expect("unlink");
+        t.client.unlink(t.root, "a").expect("unlink");
         let (new, ..) = t.client.open_create(new_in(t.root, FileType::Regular, 0o600), 2, "a").expect("create");
         assert!(is_deleted(t, old) && !is_deleted(t, new.control_fd));
         // Nor does the old one's end make the server forget the new one.
         t.client.close(&[old]);
-        t.client.unlink(t.root, "a", 0).expect("unlink");
+        t.client.unlink(t.root, "a").expect("unlink");
         assert!(is_deleted(t, new.control_fd));
     });
 }
@@ -111,7 +111,7 @@ fn a_name_moves_within_and_between_directories() {
         // Descriptors go along.
         assert!(!is_deleted(t, file.control_fd));
         assert!(t.client.link(t.root, file.control_fd, "again").is_ok());
-        t.client.unlink(t.root, "z", 0).expect("unlink");
+        t.client.unlink(t.root, "z").expect("unlink");
         assert!(is_deleted(t, file.control_fd), "it was found at its new place");
     });
 }
@@ -124,9 +124,9 @@ fn a_directory_moves_with_all_that_is_tracked_below_it() {
         t.client.rename((t.root, "d"), (other, "moved")).expect("rename");
         assert!(t.exists("e/moved/x"));
         assert_eq!(t.client.walk(dir, &["x"]).map(|(status, _)| status), Ok(WalkStatus::SUCCESS));
-        assert_eq!(t.client.unlink(dir, "x", 0), Ok(()));
+        assert_eq!(t.client.unlink(dir, "x"), Ok(()));
         assert!(is_deleted(t, file));
-        assert_eq!(t.client.unlink(other, "moved", REMOVE_DIRECTORY), Ok(()));
+        assert_eq!(t.client.rmdir(other, "moved"), Ok(()));
         assert!(is_deleted(t, dir));
     });
 }
@@ -144,7 +144,7 @@ fn what_a_rename_replaces_is_deleted() {
         assert!(is_deleted(t, e) && !is_deleted(t, d) && t.exists("e/x"));
         // Releasing what was replaced does not make the server forget what has the name now.
         t.client.close(&[b, e]);
-        t.client.unlink(t.root, "b", 0).expect("unlink");
+        t.client.unlink(t.root, "b").expect("unlink");
         assert!(is_deleted(t, a));
     });
 }
@@ -211,7 +211,7 @@ fn no_replace_refuses_what_exists() {
         assert_eq!((content(t, "a").as_str(), content(t, "b").as_str()), ("a", "b"));
         assert!(!is_deleted(t, a) && !is_deleted(t, b));
         assert_eq!(t.client.rename2((t.root, "a"), (t.root, "new"), NO_REPLACE), Ok(()));
-        t.client.unlink(t.root, "new", 0).expect("unlink");
+        t.client.unlink(t.root, "new").expect("unlink");
         assert!(is_deleted(t, a));
     });
 }
@@ -228,9 +228,9 @@ fn exchanged_names_and_their_nodes_swap_places() {
         assert_eq!((content(t, "d").as_str(), content(t, "a/x").as_str()), ("d/x", "a"));
         assert!([a, d, x].iter().all(|fd| !is_deleted(t, *fd)));
         // Each is tracked at its new place.
-        t.client.unlink(d, "x", 0).expect("unlink");
+        t.client.unlink(d, "x").expect("unlink");
         assert!(is_deleted(t, a) && !is_deleted(t, x));
-        t.client.unlink(t.root, "d", 0).expect("unlink");
+        t.client.unlink(t.root, "d").expect("unlink");
         assert!(is_deleted(t, x));
     });
 }
@@ -240,10 +240,10 @@ fn an_exchange_with_what_nobody_tracks_moves_the_one_that_is() {
     over_both(&[], landscape, |t| {
         let a = t.client.walk_to(t.root, "a");
         assert_eq!(t.client.rename2((t.root, "a"), (t.root, "b"), EXCHANGE), Ok(()));
-        t.client.unlink(t.root, "a", 0).expect("unlink");
+        t.client.unlink(t.root, "a").expect("unlink");
         assert!(!is_deleted(t, a));
         assert_eq!(t.client.rename2((t.root, "l"), (t.root, "b"), EXCHANGE), Ok(()));
-        t.client.unlink(t.root, "l", 0).expect("unlink");
+        t.client.unlink(t.root, "l").expect("unlink");
         assert!(is_deleted(t, a));
     });
 }
@@ -262,7 +262,7 @@ fn a_rename_between_links_of_one_file_changes_nothing() {
             assert_eq!(t.client.rename((t.root, "a"), (t.root, "a2")), Ok(()));
             assert!(t.exists("a") && t.exists("a2"));
             assert!(!is_deleted(t, a) && !is_deleted(t, a2));
-            t.client.unlink(t.root, "a", 0).expect("unlink");
+            t.client.unlink(t.root, "a").expect("unlink");
             assert!(is_deleted(t, a) && !is_deleted(t, a2));
         },
     );

@@ -4,15 +4,14 @@ use std::os::fd::OwnedFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-use gofer_integration::process::eventually;
-use gofer_integration::{Ask, Exchange, Gofer, Listening, Raw, Served};
+use gofer_integration::{Ask, Exchange, Gofer, Listening, Raw, Served, eventually, nothing};
 use gofer_protocol::message::{ChannelReply, ChannelRequest, MountReply, MountRequest};
 use gofer_protocol::record::FileType;
 use gofer_protocol::{Errno, FdId};
 use rustix::fs::{OFlags, SealFlags};
 use rustix::net::SocketType;
 
-use super::{access, fifo, files, identity, never_waits, node, nothing, null_device, socket_file};
+use super::{access, fifo, files, identity, never_waits, node, null_device, socket_file};
 
 /// What donates the mount point.
 const DIRECTFS: &[&str] = &["--donate-mount-point"];
@@ -45,7 +44,7 @@ fn whatever_a_mount_request_carries_is_ignored() {
     let served = Served::new();
     let answer = served.client.exchange(1, b"anything").expect("mount");
     assert_eq!(answer.payload.len(), 222);
-    let answer = Exchange::exchange(&served.client, 2, b"anything").expect("channel");
+    let answer = served.client.exchange(2, b"anything").expect("channel");
     assert_eq!(answer.payload.len(), 16);
 }
 
@@ -58,7 +57,7 @@ fn every_mount_hands_out_another_control_descriptor_on_one_node() {
     let (from_first, from_second) =
         (served.client.walk_to(served.root, "f"), served.client.walk_to(second.control_fd, "f"));
     // One node for both, so that a removal by way of the first shows through the second.
-    served.client.unlink(served.root, "f", 0).expect("unlink");
+    served.client.unlink(served.root, "f").expect("unlink");
     let linked = |target| served.client.link(second.control_fd, target, "g").map(drop);
     assert_eq!((linked(from_first), linked(from_second)), (Err(Errno::EINVAL), Err(Errno::EINVAL)));
     served.client.close(&[served.root]);
@@ -70,7 +69,7 @@ fn every_mount_hands_out_another_control_descriptor_on_one_node() {
 fn a_channel_may_come_before_mount_and_carry_it() {
     let dir = tempfile::tempdir().expect("a directory");
     let (_gofer, client) = client_of(dir.path(), &[]);
-    let channel = client.channel().expect("a channel").connect();
+    let channel = client.on_channel();
     let (root, donated) = channel.mounted().expect("mount");
     assert!(donated.is_empty());
     assert_eq!(client.fstat(root.control_fd), Ok(root.stat));
@@ -97,7 +96,7 @@ fn mount_points_may_be_anything_but_a_block_device() {
         let (_gofer, client) = client_of(&path(name), &[]);
         let (root, _) = client.mounted().unwrap_or_else(|errno| panic!("{name}: {errno:?}"));
         assert_eq!(root.stat.mode.file_type(), Some(file_type), "{name}");
-        assert_eq!(Ask::walk(&client, root.control_fd, &["x"]).map(drop), Err(Errno::ENOTDIR), "{name}");
+        assert_eq!(client.walk(root.control_fd, &["x"]).map(drop), Err(Errno::ENOTDIR), "{name}");
     }
     let (_gofer, client) = client_of(&path("block"), &[]);
     assert_eq!(client.mounted().map(drop), Err(Errno::EPERM));
@@ -118,7 +117,7 @@ fn a_file_as_mount_point_is_opened_like_any_other() {
 #[test]
 fn the_mount_point_is_donated_with_every_mount_where_that_is_configured() {
     let served = Served::with(DIRECTFS, |dir| files(dir, &["f"]));
-    let channel = served.client.channel().expect("a channel").connect();
+    let channel = served.client.on_channel();
     for client in [&served.client as &dyn Exchange, &channel, &served.client] {
         let (root, donated) = client.mounted().expect("mount");
         let [fd] = <[OwnedFd; 1]>::try_from(donated).expect("one descriptor");
@@ -152,11 +151,11 @@ fn opening_the_root_donates_it_where_that_is_configured_and_no_other_directory()
     let served = Served::with(DIRECTFS, |dir| std::fs::create_dir(dir.join("d")).expect("a directory"));
     let (second, _) = served.client.mounted().expect("mount");
     for root in [served.root, second.control_fd] {
-        let (_, donated) = Ask::open(&served.client, root, 0).expect("open");
+        let (_, donated) = served.client.open(root, 0).expect("open");
         assert_eq!(donated.iter().map(|fd| identity(fd).1).collect::<Vec<_>>(), [second.stat.ino]);
     }
-    let below = Ask::walk_to(&served.client, served.root, "d");
-    let (_, donated) = Ask::open(&served.client, below, 0).expect("open");
+    let below = served.client.walk_to(served.root, "d");
+    let (_, donated) = served.client.open(below, 0).expect("open");
     assert!(donated.is_empty());
 }
 
@@ -169,7 +168,7 @@ fn opening_a_root_that_is_no_directory_obeys_policy_and_donates() {
     let opened = |name: &str, policy: &[&str]| {
         let (_gofer, client) = client_of(&path(name), &[DIRECTFS, policy].concat());
         let (root, _) = client.mounted().expect("mount");
-        Ask::open(&client, root.control_fd, 0).map(|(_, donated)| donated.len())
+        client.open(root.control_fd, 0).map(|(_, donated)| donated.len())
     };
     assert_eq!(opened("fifo", &[]), Err(Errno::EPERM));
     assert_eq!(opened("fifo", &["--host-fifo=open"]), Ok(1));
@@ -212,7 +211,7 @@ fn windows_lie_back_to_back_in_one_memory_that_doubles() {
 #[test]
 fn a_fifth_channel_is_enomem_even_when_others_are_dead() {
     let served = Served::new();
-    let first = served.client.channel().expect("a channel").connect();
+    let first = served.client.on_channel();
     // A channel may come over a channel.
     let answer = first.ask(&ChannelRequest).expect("a second channel");
     assert_eq!(answer.fds.len(), 2);
@@ -230,7 +229,7 @@ fn a_fifth_channel_is_enomem_even_when_others_are_dead() {
 fn four_channels_and_the_socket_answer_alike() {
     let served = Served::with(&[], |dir| files(dir, &["f"]));
     let file = served.client.walk_to(served.root, "f");
-    let channels: Vec<_> = (0..4).map(|_| served.client.channel().expect("a channel").connect()).collect();
+    let channels: Vec<_> = (0..4).map(|_| served.client.on_channel()).collect();
     for channel in &channels {
         assert_eq!(channel.fstat(file), served.client.fstat(file));
         let (open, donated) = channel.open(file, 0).expect("open");

@@ -5,15 +5,14 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt, symlink};
 use std::os::unix::net::{UnixDatagram, UnixListener, UnixStream};
 
-use gofer_integration::ask::{change, new_in};
-use gofer_integration::{Ask, Trial, over_both};
+use gofer_integration::{Ask, Trial, change, new_in, nothing, over_both};
 use gofer_protocol::message::SetStatRequest;
 use gofer_protocol::record::{CreateCommon, FileMode, FileType, StatxMask};
 use gofer_protocol::{Errno, FdId, Gid, Uid};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::SocketType;
 
-use super::{files, never_waits, nothing, socket_file};
+use super::{files, never_waits, socket_file};
 
 const ALL: &[&str] = &["--host-uds=all"];
 
@@ -308,11 +307,11 @@ fn credentials_are_held_against_the_sockets_mode() {
 fn a_socket_that_the_server_bound_can_be_removed_and_bound_anew() {
     over_both(ALL, nothing, |t| {
         let (old, bound, _) = t.client.bind(new_in(t.root, FileType::Socket, 0o700), STREAM, "s").expect("bind");
-        t.client.unlink(t.root, "s", 0).expect("unlink");
+        t.client.unlink(t.root, "s").expect("unlink");
         let (new, ..) = t.client.bind(new_in(t.root, FileType::Socket, 0o700), STREAM, "s").expect("bind");
         assert_ne!(old.control_fd, new.control_fd);
         t.client.close(&[old.control_fd, bound]);
-        t.client.unlink(t.root, "s", 0).expect("unlink");
+        t.client.unlink(t.root, "s").expect("unlink");
         assert_eq!(t.client.connect(new.control_fd, STREAM).map(drop), Err(Errno::EINVAL), "it was tracked");
     });
 }

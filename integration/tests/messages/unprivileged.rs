@@ -3,14 +3,13 @@
 use std::os::unix::fs::{PermissionsExt, chown};
 use std::path::Path;
 
-use gofer_integration::ask::{change, new_in};
-use gofer_integration::trial::NOBODY;
-use gofer_integration::{Ask, Trial, over_both_unprivileged};
+use gofer_integration::child::NOBODY;
+use gofer_integration::{Ask, Trial, change, new_in, nothing, over_both_unprivileged};
 use gofer_protocol::message::SetStatRequest;
 use gofer_protocol::record::{CreateCommon, FileMode, FileType, StatxMask};
 use gofer_protocol::{Errno, FdId, Gid, Uid};
 
-use super::{READ, READ_WRITE, REMOVE_DIRECTORY, WRITE, files, nothing};
+use super::{READ, READ_WRITE, WRITE, files};
 
 fn set_mode(path: &Path, mode: u32) {
     std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).expect("a mode");
@@ -76,7 +75,7 @@ fn an_owner_that_cannot_be_given_undoes_the_creation() {
                 assert_eq!(t.client.mkdir(create(FileType::Directory), "x").map(drop), Err(Errno::EPERM));
                 assert_eq!(t.client.mknod(create(FileType::Regular), (0, 0), "x").map(drop), Err(Errno::EPERM));
                 assert_eq!(t.client.mknod(create(FileType::CharDevice), (0, 0), "x").map(drop), Err(Errno::EPERM));
-                assert_eq!(t.client.symlink(t.root, (uid, gid), "x", b"y").map(drop), Err(Errno::EPERM));
+                assert_eq!(t.client.symlink_as(t.root, (uid, gid), "x", b"y").map(drop), Err(Errno::EPERM));
                 assert_eq!(t.client.bind(create(FileType::Socket), 1, "x").map(drop), Err(Errno::EPERM));
                 assert_eq!(entries(t), 1);
                 assert_eq!(t.descriptors(), before);
@@ -108,9 +107,9 @@ fn a_directory_of_somebody_else_is_not_changed() {
             assert_eq!(t.client.open_create(new(FileType::Regular), 2, "x").map(drop), refused);
             assert_eq!(t.client.mkdir(new(FileType::Directory), "x").map(drop), refused);
             assert_eq!(t.client.mknod(new(FileType::Regular), (0, 0), "x").map(drop), refused);
-            assert_eq!(t.client.symlink(dir, (Uid::NONE, Gid::NONE), "x", b"y").map(drop), refused);
+            assert_eq!(t.client.symlink(dir, "x", b"y").map(drop), refused);
             assert_eq!(t.client.bind(new(FileType::Socket), 1, "x").map(drop), refused);
-            assert_eq!(t.client.unlink(dir, "f", 0), refused);
+            assert_eq!(t.client.unlink(dir, "f"), refused);
             assert_eq!(t.client.rename((dir, "f"), (t.root, "f")), refused);
             assert_eq!(t.client.rename2((dir, "f"), (dir, "g"), 1), refused);
             assert!(t.client.fstat(file).is_ok());
@@ -167,7 +166,7 @@ fn ordinary_work_needs_no_privilege() {
         assert_eq!(t.client.pwrite(open, 0, b"data"), Ok(4));
         let link = t.client.link(dir, file.control_fd, "g").expect("link");
         assert_eq!(link.stat.nlink, 2);
-        let symlink = t.client.symlink(dir, (Uid::NONE, Gid::NONE), "l", b"f").expect("symlink");
+        let symlink = t.client.symlink(dir, "l", b"f").expect("symlink");
         assert_eq!(t.client.read_link(symlink.control_fd), Ok(b"f".to_vec()));
         assert_eq!(t.client.set_xattr(file.control_fd, 0, "user.k", b"v"), Ok(()));
         assert_eq!(t.client.get_xattr(file.control_fd, 0, "user.k"), Ok(b"v".to_vec()));
@@ -176,9 +175,9 @@ fn ordinary_work_needs_no_privilege() {
         assert!(t.client.mknod(new_in(dir, FileType::CharDevice, 0o600), (0, 0), "whiteout").is_ok());
         assert_eq!(t.client.rename((dir, "f"), (t.root, "moved")), Ok(()));
         for name in ["g", "l", "s", "whiteout"] {
-            assert_eq!(t.client.unlink(dir, name, 0), Ok(()), "{name}");
+            assert_eq!(t.client.unlink(dir, name), Ok(()), "{name}");
         }
-        assert_eq!(t.client.unlink(t.root, "d", REMOVE_DIRECTORY), Ok(()));
+        assert_eq!(t.client.rmdir(t.root, "d"), Ok(()));
         assert_eq!(std::fs::read(t.host("moved")).expect("read"), b"data");
     });
 }

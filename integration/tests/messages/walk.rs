@@ -4,12 +4,12 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{MetadataExt, symlink};
 use std::path::Path;
 
-use gofer_integration::{Ask, over_both};
+use gofer_integration::{Ask, nothing, over_both};
 use gofer_protocol::message::WalkStatus;
 use gofer_protocol::record::FileType;
 use gofer_protocol::{Errno, FdId};
 
-use super::{fifo, files, node, nothing, null_device, socket_file};
+use super::{fifo, files, node, null_device, socket_file};
 
 /// d/e/f is a file, l a link to d, and one of each other type.
 fn landscape(dir: &Path) {
@@ -51,8 +51,8 @@ fn every_component_gets_a_control_descriptor_of_its_own() {
 #[test]
 fn an_empty_path_is_success_and_hands_out_nothing() {
     over_both(&[], landscape, |t| {
-        assert_eq!(t.client.walk(t.root, &[]), Ok((WalkStatus::SUCCESS, Vec::new())));
-        assert_eq!(t.client.walk_stat(t.root, &[]), Ok(Vec::new()));
+        assert_eq!(t.client.walk(t.root, &[""; 0]), Ok((WalkStatus::SUCCESS, Vec::new())));
+        assert_eq!(t.client.walk_stat(t.root, &[""; 0]), Ok(Vec::new()));
     });
 }
 
@@ -114,8 +114,8 @@ fn a_walk_through_what_is_no_directory_fails() {
 fn an_unsafe_name_fails_a_walk() {
     over_both(&[], landscape, |t| {
         for bad in [&b""[..], b".", b"..", b"/", b"d/e", b"/d", b"d/", b"d\0", b"\0"] {
-            assert_eq!(t.client.walk_bytes(t.root, &[bad]), Err(Errno::EINVAL), "{bad:?}");
-            assert_eq!(t.client.walk_bytes(t.root, &[b"d", bad]), Err(Errno::EINVAL), "{bad:?}");
+            assert_eq!(t.client.walk(t.root, &[bad]), Err(Errno::EINVAL), "{bad:?}");
+            assert_eq!(t.client.walk(t.root, &[b"d", bad]), Err(Errno::EINVAL), "{bad:?}");
         }
     });
 }
@@ -130,7 +130,7 @@ fn names_are_bytes_and_the_host_judges_their_length() {
         },
         |t| {
             for name in [&b"\xff\xfe\x80"[..], &[b'n'; 255], b"...", b" ", b"a\\b", b"-rf", b"\n"] {
-                let (status, inodes) = t.client.walk_bytes(t.root, &[name]).expect("walk");
+                let (status, inodes) = t.client.walk(t.root, &[name]).expect("walk");
                 assert_eq!((status, inodes.len()), (WalkStatus::SUCCESS, 1), "{name:?}");
             }
             for length in [256, 4096, 65_535] {
@@ -268,7 +268,7 @@ fn walk_stat_from_what_is_no_directory_goes_nowhere() {
     over_both(&[], landscape, |t| {
         for name in ["file", "l", "fifo", "socket", "null"] {
             let found = t.client.find(t.root, name);
-            assert_eq!(t.client.walk_stat(found.control_fd, &[]), Ok(Vec::new()), "{name}");
+            assert_eq!(t.client.walk_stat(found.control_fd, &[""; 0]), Ok(Vec::new()), "{name}");
             assert_eq!(t.client.walk_stat(found.control_fd, &[""]), Ok(vec![found.stat]), "{name}");
             assert_eq!(t.client.walk_stat(found.control_fd, &["x"]), Err(Errno::ENOTDIR), "{name}");
             assert_eq!(t.client.walk_stat(found.control_fd, &["", "x"]), Err(Errno::ENOTDIR), "{name}");

@@ -3,11 +3,11 @@
 use std::os::unix::fs::symlink;
 use std::path::Path;
 
-use gofer_integration::{Ask, over_both};
+use gofer_integration::{Ask, nothing, over_both, say};
 use gofer_protocol::{Errno, FdId};
 use rustix::fs::XattrFlags;
 
-use super::{fifo, files, nothing, null_device, socket_file};
+use super::{fifo, files, null_device, socket_file};
 
 const CREATE: u32 = 1;
 const REPLACE: u32 = 2;
@@ -101,14 +101,13 @@ fn a_size_of_zero_or_beyond_every_attribute_takes_the_whole_value() {
 #[test]
 fn values_go_up_to_what_a_sixteen_bit_length_can_say() {
     let Some(dir) = large_attributes() else {
-        eprintln!("SKIPPED: no file system here takes attributes of 64 KiB");
-        return;
+        return say::skipped("no file system here takes attributes of 64 KiB");
     };
     let path = dir.path().join("f");
     let (_gofer, stream) = gofer_integration::Gofer::serve(dir.path(), &[]);
     let socket = gofer_integration::Raw::new(stream);
     let root = socket.mount();
-    let channel = socket.channel().expect("a channel").connect();
+    let channel = socket.on_channel();
     let file = socket.walk_to(root, "f");
     for client in [&socket as &dyn gofer_integration::Exchange, &channel] {
         host_set(&path, "user.large", &[1; 65_536]);

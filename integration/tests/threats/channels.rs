@@ -1,9 +1,12 @@
 //! Garbage where the two sides of a channel agree: the state, the length, the greeting.
 
+use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::Ordering::SeqCst;
 use std::time::Duration;
 
 use gofer_integration::hostile::SHUT_DOWN;
-use gofer_integration::{Client, HostileChannel, Requests, Served, each_way, eventually};
+use gofer_integration::wait::PATIENCE;
+use gofer_integration::{Ask, Exchange, HostileChannel, Served, eventually, nothing, over_both};
 use gofer_protocol::Mid;
 use gofer_protocol::transport::flipcall::Word;
 
@@ -39,7 +42,7 @@ fn garbage_ends_the_channel_wakes_its_client_and_leaves_the_others_alone() {
         channel.pass(12);
         std::thread::sleep(Duration::from_millis(20));
         assert_eq!(channel.window.data_len(), 12, "{wrong}: the channel answers again");
-        for client in [&served.client as &dyn Client, &other] {
+        for client in [&served.client as &dyn Exchange, &other] {
             assert!(client.fstat(served.root).is_ok(), "{wrong}: the other ways to ask are gone too");
         }
         assert!(served.client.channel().is_ok(), "{wrong}: no new channel");
@@ -47,7 +50,7 @@ fn garbage_ends_the_channel_wakes_its_client_and_leaves_the_others_alone() {
 }
 
 fn wait_for_the_end(channel: &HostileChannel) -> u32 {
-    let state = channel.window.state().load(std::sync::atomic::Ordering::SeqCst);
+    let state = channel.window.state().load(SeqCst);
     if state == SHUT_DOWN { state } else { channel.wait_while(state) }
 }
 
@@ -96,16 +99,16 @@ fn a_state_that_changes_during_a_request_ends_the_channel() {
     for garbage in [0, 3, u32::MAX] {
         let served = Served::new();
         let channel = HostileChannel::greeted(served.client.channel().expect("a channel"));
-        channel.write(0, &[Mid::FSTAT.0.to_le_bytes(), [0, 0]].concat());
-        channel.write(4, &served.root.0.to_le_bytes());
-        channel.pass(12);
+        channel.send(Mid::FSTAT.0, &served.root.0.to_le_bytes());
         channel.set_state(garbage);
         // The server either had answered already, or met the garbage.
         let ended = eventually(|| {
-            // Whoever takes the turn back all the time may find it given back to it.
-            channel.set_state(3);
-            std::thread::sleep(Duration::from_millis(1));
-            channel.window.state().load(std::sync::atomic::Ordering::SeqCst) == SHUT_DOWN
+            // Whoever takes the turn back all the time may find it given back to it. The end is left as it is: the
+            // server says it once.
+            let state = channel.window.state();
+            let was = state.fetch_update(SeqCst, SeqCst, |state| (state != SHUT_DOWN).then_some(3));
+            channel.window.wake_all();
+            was == Err(SHUT_DOWN)
         });
         assert!(ended, "state {garbage}");
         assert!(served.client.fstat(served.root).is_ok());
@@ -118,15 +121,18 @@ fn parked_sleepers_do_not_keep_a_connection_from_closing() {
     let served = Served::new();
     let channel = HostileChannel::greeted(served.client.channel().expect("a channel"));
     let windows: Vec<_> = (0..64).map(|_| channel.offer.window()).collect();
+    let parked = AtomicUsize::new(0);
     std::thread::scope(|scope| {
         for window in &windows {
+            let parked = &parked;
             scope.spawn(move || {
-                while window.state().load(std::sync::atomic::Ordering::SeqCst) == 0 {
-                    window.sleep(0, Duration::from_secs(20)).expect("a futex");
+                parked.fetch_add(1, SeqCst);
+                while window.state().load(SeqCst) == 0 {
+                    window.sleep(0, Some(PATIENCE)).expect("a futex");
                 }
             });
         }
-        std::thread::sleep(Duration::from_millis(50));
+        assert!(eventually(|| parked.load(SeqCst) == windows.len()));
         let Served { client, mut gofer, .. } = served;
         drop(client);
         // It serves one client, so it ends with it.
@@ -154,16 +160,15 @@ fn a_datagram_longer_than_any_message_is_eio_and_the_channel_lives() {
 /// Abnormal input: short payloads and unknown numbers, the same over both.
 #[test]
 fn short_payloads_and_unknown_numbers_get_an_error_and_nothing_else_happens() {
-    let served = Served::new();
-    each_way(&served.client, |client| {
+    over_both(&[], nothing, |t| {
         for mid in 3..=33 {
             // One byte of each layout is missing at least: none is empty.
             let expected = if mid == 20 { 95 } else { 5 };
-            assert_eq!(client.exchange(mid, &[]).map_err(|errno| errno.raw()).err(), Some(expected), "MID {mid}");
+            assert_eq!(t.client.exchange(mid, &[]).map_err(|errno| errno.raw()).err(), Some(expected), "MID {mid}");
         }
         for mid in [0, 20, 34, 255, 256, 4711, u16::MAX] {
-            assert_eq!(client.exchange(mid, &[0; 64]).map_err(|errno| errno.raw()).err(), Some(95), "MID {mid}");
+            assert_eq!(t.client.exchange(mid, &[0; 64]).map_err(|errno| errno.raw()).err(), Some(95), "MID {mid}");
         }
-        assert!(client.fstat(served.root).is_ok());
+        assert!(t.client.fstat(t.root).is_ok());
     });
 }

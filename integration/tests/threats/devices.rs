@@ -3,41 +3,40 @@
 use std::fs;
 use std::path::Path;
 
-use gofer_integration::{Gofer, Requests, Served, each_way};
+use gofer_integration::plant::{node, null_device};
+use gofer_integration::{Ask, Gofer, change, nothing, over_both};
 use gofer_protocol::Errno;
-use rustix::fs::{CWD, FileType, Mode, OFlags, makedev, mknodat};
+use gofer_protocol::record::StatxMask;
+use rustix::fs::{FileType, OFlags};
 
 /// A device `null`, a pseudo-terminal multiplexer, whose opening has a side effect, and a block device.
 fn devices(dir: &Path) {
-    let mode = Mode::from_raw_mode(0o666);
-    mknodat(CWD, dir.join("null"), FileType::CharacterDevice, mode, makedev(1, 3)).expect("a device, which needs root");
-    mknodat(CWD, dir.join("ptmx"), FileType::CharacterDevice, mode, makedev(5, 2)).expect("a device");
-    mknodat(CWD, dir.join("block"), FileType::BlockDevice, mode, makedev(7, 0)).expect("a device");
+    null_device(&dir.join("null"));
+    node(&dir.join("ptmx"), FileType::CharacterDevice, (5, 2));
+    node(&dir.join("block"), FileType::BlockDevice, (7, 0));
 }
 
 /// Threat: device access: block devices never.
 #[test]
 fn a_block_device_cannot_even_be_walked_to() {
-    let served = Served::with(&["--character-device-policy", "passthrough"], devices);
-    each_way(&served.client, |client| {
-        assert_eq!(client.walk(served.root, &[b"block"]).err(), Some(Errno::EPERM));
-        assert_eq!(client.walk_stat(served.root, &[b"block"]).err(), Some(Errno::EPERM));
-        assert_eq!(client.walk(served.root, &[b"null", b"x"]).err(), Some(Errno::ENOTDIR));
+    over_both(&["--character-device-policy", "passthrough"], devices, |t| {
+        assert_eq!(t.client.walk(t.root, &["block"]).err(), Some(Errno::EPERM));
+        assert_eq!(t.client.walk_stat(t.root, &["block"]).err(), Some(Errno::EPERM));
+        assert_eq!(t.client.walk(t.root, &["null", "x"]).err(), Some(Errno::ENOTDIR));
+        assert!(!leads_to(t.gofer(), "block").any(|_| true));
     });
-    assert!(!leads_to(&served.gofer, "block").any(|_| true));
 }
 
 /// Threat: device access: policy gate on char devices.
 #[test]
 fn a_character_device_is_opened_only_where_policy_says_so() {
     for (policy, allowed) in [("emulated-only", false), ("prefer-emulated", true), ("passthrough", true)] {
-        let served = Served::with(&["--character-device-policy", policy], devices);
-        each_way(&served.client, |client| {
-            let null = client.child(served.root, "null").control_fd;
-            match client.open(null, 2) {
+        over_both(&["--character-device-policy", policy], devices, |t| {
+            let null = t.client.walk_to(t.root, "null");
+            match t.client.open(null, 2) {
                 Ok((open, fds)) => {
                     assert!(allowed, "{policy}");
-                    assert_eq!((fds.len(), client.pread(open, 0, 10)), (1, Ok(Vec::new())));
+                    assert_eq!((fds.len(), t.client.pread(open, 0, 10)), (1, Ok(Vec::new())));
                 }
                 Err(errno) => assert_eq!((allowed, errno), (false, Errno::EPERM), "{policy}"),
             }
@@ -48,33 +47,31 @@ fn a_character_device_is_opened_only_where_policy_says_so() {
 /// Threat: device access: walking to a device does not open it.
 #[test]
 fn walking_to_a_device_has_no_side_effect_on_it() {
-    let served = Served::with(&["--character-device-policy", "passthrough"], devices);
-    each_way(&served.client, |client| {
-        let device = client.child(served.root, "ptmx").control_fd;
-        client.walk_stat(served.root, &[b"ptmx"]).expect("attributes");
-        client.fstat(device).expect("attributes");
-        client.set_stat(device, |set| set.mask = gofer_protocol::record::StatxMask(0x27a)).expect("attributes");
+    over_both(&["--character-device-policy", "passthrough"], devices, |t| {
+        let device = t.client.walk_to(t.root, "ptmx");
+        t.client.walk_stat(t.root, &["ptmx"]).expect("attributes");
+        t.client.fstat(device).expect("attributes");
+        t.client.set_stat(&change(device, StatxMask(0x27a))).expect("attributes");
+        let mut held = 0;
+        for flags in leads_to(t.gofer(), "ptmx") {
+            assert!(flags.contains(OFlags::PATH), "the device was opened");
+            held += 1;
+        }
+        assert_eq!(held, 1);
     });
-    let mut held = 0;
-    for flags in leads_to(&served.gofer, "ptmx") {
-        assert!(flags.contains(OFlags::PATH), "the device was opened");
-        held += 1;
-    }
-    assert_eq!(held, 2);
 }
 
 /// Threat: device access: no client makes a device, but the whiteout of overlay file systems.
 #[test]
 fn devices_with_a_number_are_not_made() {
-    let served = Served::new();
-    each_way(&served.client, |client| {
+    over_both(&[], nothing, |t| {
         for (mode, minor, major) in [(0x2000, 3, 1), (0x6000, 0, 7), (0x6000, 0, 0), (0x2000, 0, 1), (0x2000, 1, 0)] {
             let mode = u16::try_from(mode | 0o666).expect("a mode");
-            let payload = mknod(served.root.0, mode, minor, major);
-            assert_eq!(client.exchange(14, &payload).err(), Some(Errno::EPERM), "{mode:o} {major}:{minor}");
+            let payload = mknod(t.root.0, mode, minor, major);
+            assert_eq!(t.client.exchange(14, &payload).err(), Some(Errno::EPERM), "{mode:o} {major}:{minor}");
         }
+        assert_eq!(fs::read_dir(t.path()).expect("a listing").count(), 0);
     });
-    assert_eq!(fs::read_dir(served.path()).expect("a listing").count(), 0);
 }
 
 fn mknod(dir: u64, mode: u16, minor: u32, major: u32) -> Vec<u8> {

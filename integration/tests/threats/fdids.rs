@@ -4,11 +4,9 @@ use std::fs;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use gofer_integration::client::encoded;
-use gofer_integration::{Actor, Client, Listening, Requests, Served, each_way};
-use gofer_protocol::codec::Array;
-use gofer_protocol::message::CloseRequest;
-use gofer_protocol::{Errno, FdId, Mid, Request};
+use gofer_integration::{Actor, Ask, Exchange, Listening, Served, new_in, over_both};
+use gofer_protocol::record::FileType;
+use gofer_protocol::{Errno, FdId, Mid};
 
 /// Every message with a number at the front of its payload, and which kind it takes.
 const TAKES: [(Mid, Kind); 27] = [
@@ -70,31 +68,34 @@ fn payload(mid: Mid, fd: FdId) -> Vec<u8> {
 /// Threat: use FDIDs of the wrong kind, closed, guessed.
 #[test]
 fn a_number_of_the_wrong_kind_is_einval_and_an_unknown_one_ebadf() {
-    let served = Served::with(&["--host-uds", "all"], |dir| fs::write(dir.join("f"), "").expect("a file"));
-    let control = served.client.walk_to(served.root, "f");
-    let (open, _) = served.client.open(control, 2).expect("open");
-    let (socket, bound, _) = served.client.bind(served.root, "s").expect("bind");
-    let closed = served.client.walk_to(served.root, "f");
-    served.client.close(&[closed]);
-    each_way(&served.client, |client| {
-        for (mid, takes) in TAKES {
-            for (fd, kind) in [(control, Kind::Control), (open, Kind::Open), (bound, Kind::Bound)] {
-                if kind != takes {
-                    let outcome = client.exchange(mid.0, &payload(mid, fd)).err();
-                    assert_eq!(outcome, Some(Errno::EINVAL), "{mid:?} takes {takes:?}, not {kind:?}");
+    over_both(
+        &["--host-uds", "all"],
+        |dir| fs::write(dir.join("f"), "").expect("a file"),
+        |t| {
+            let control = t.client.walk_to(t.root, "f");
+            let (open, _) = t.client.open(control, 2).expect("open");
+            let (socket, bound, _) = t.client.bind(new_in(t.root, FileType::Socket, 0o755), 1, "s").expect("bind");
+            let closed = t.client.walk_to(t.root, "f");
+            t.client.close(&[closed]);
+            for (mid, takes) in TAKES {
+                for (fd, kind) in [(control, Kind::Control), (open, Kind::Open), (bound, Kind::Bound)] {
+                    if kind != takes {
+                        let outcome = t.client.exchange(mid.0, &payload(mid, fd)).err();
+                        assert_eq!(outcome, Some(Errno::EINVAL), "{mid:?} takes {takes:?}, not {kind:?}");
+                    }
+                }
+                for fd in [FdId(0), closed, FdId(bound.0 + 1000), FdId(1 << 32 | control.0), FdId(u64::MAX)] {
+                    let outcome = t.client.exchange(mid.0, &payload(mid, fd)).err();
+                    assert_eq!(outcome, Some(Errno::EBADF), "{mid:?} with {fd:?}");
                 }
             }
-            for fd in [FdId(0), closed, FdId(bound.0 + 1000), FdId(1 << 32 | control.0), FdId(u64::MAX)] {
-                let outcome = client.exchange(mid.0, &payload(mid, fd)).err();
-                assert_eq!(outcome, Some(Errno::EBADF), "{mid:?} with {fd:?}");
-            }
-        }
-        assert_eq!(client.fstat(bound), Err(Errno::EINVAL));
-        assert_eq!(client.fstat(closed), Err(Errno::EBADF));
-    });
-    // Closing what is not there is no error, and harms nothing that is.
-    served.client.close(&[FdId(0), closed, closed, FdId(u64::MAX)]);
-    assert!([control, open, socket.control_fd].iter().all(|fd| served.client.fstat(*fd).is_ok()));
+            assert_eq!(t.client.fstat(bound), Err(Errno::EINVAL));
+            assert_eq!(t.client.fstat(closed), Err(Errno::EBADF));
+            // Closing what is not there is no error, and harms nothing that is.
+            t.client.close(&[FdId(0), closed, closed, FdId(u64::MAX)]);
+            assert!([control, open, socket.control_fd].iter().all(|fd| t.client.fstat(*fd).is_ok()));
+        },
+    );
 }
 
 /// Threat: use FDIDs of another connection.
@@ -104,14 +105,14 @@ fn numbers_of_one_connection_mean_nothing_on_another() {
     let ((owner, root), (thief, _)) = (listening.client(), listening.client());
     let file = owner.walk_to(root, "f");
     let (open, _) = owner.open(file, 0).expect("open");
-    each_way(&thief, |thief| {
+    for thief in [&thief as &dyn Exchange, &thief.on_channel()] {
         for fd in [file, open] {
             for (mid, _) in TAKES {
                 assert_eq!(thief.exchange(mid.0, &payload(mid, fd)).err(), Some(Errno::EBADF), "{mid:?}");
             }
         }
         thief.close(&[file, open]);
-    });
+    }
     assert_eq!(owner.pread(open, 0, 6).as_deref(), Ok(&b"secret"[..]), "the owner's are still there");
 }
 
@@ -122,7 +123,7 @@ fn closing_what_another_request_uses_ends_in_success_or_ebadf() {
         fs::create_dir_all(dir.join("d/e")).expect("directories");
         fs::write(dir.join("d/f"), vec![7; 4096]).expect("a file");
     });
-    let baseline = served.gofer.settled_descriptors();
+    let baseline = served.descriptors();
     // The highest number that was seen; the closer takes what is near.
     let highest = Arc::new(AtomicU64::new(served.root.0 + 1));
     let closer = {
@@ -130,8 +131,7 @@ fn closing_what_another_request_uses_ends_in_success_or_ebadf() {
         Actor::repeat(move || {
             let near = highest.load(Ordering::Relaxed);
             let fds: Vec<FdId> = (near.saturating_sub(4).max(root + 1)..near + 8).map(FdId).collect();
-            let request = CloseRequest { fds: Array::new(&fds).expect("few") };
-            channel.exchange(CloseRequest::MID.0, &encoded(&request)).expect("close never fails");
+            channel.close(&fds);
         })
     };
     let user = served.client.on_channel();
@@ -149,13 +149,13 @@ fn closing_what_another_request_uses_ends_in_success_or_ebadf() {
 }
 
 /// Makes numbers and uses them, though they may be gone at any moment.
-fn use_numbers(client: &dyn Client, root: FdId, highest: &AtomicU64) {
+fn use_numbers(client: &dyn Exchange, root: FdId, highest: &AtomicU64) {
     fn expected<T>(outcome: Result<T, Errno>) -> Option<T> {
         // A name is left over where the number of its directory was gone before it could be removed.
         let allowed = |errno| matches!(errno, Errno::EBADF | Errno::EEXIST | Errno::EADDRINUSE | Errno::ENOENT);
         outcome.map_err(|errno| assert!(allowed(errno), "{errno:?}")).ok()
     }
-    let Some((_, inodes)) = expected(client.walk(root, &[b"d", b"f"])) else { return };
+    let Some((_, inodes)) = expected(client.walk(root, &["d", "f"])) else { return };
     let [dir, file] = [inodes[0].control_fd, inodes[1].control_fd];
     highest.store(file.0, Ordering::Relaxed);
     if let Some((open, _)) = expected(client.open(file, 2)) {
@@ -164,10 +164,10 @@ fn use_numbers(client: &dyn Client, root: FdId, highest: &AtomicU64) {
         expected(client.fstat(open));
     }
     if let Some((open, _)) = expected(client.open(dir, 0)) {
-        expected(client.list(open, -65_536));
+        expected(client.getdents(open, -65_536));
     }
     expected(client.link(dir, file, "l"));
-    expected(client.bind(dir, "s"));
+    expected(client.bind(new_in(dir, FileType::Socket, 0o755), 1, "s"));
     for name in ["l", "s"] {
         expected(client.unlink(dir, name));
     }
@@ -177,15 +177,14 @@ fn use_numbers(client: &dyn Client, root: FdId, highest: &AtomicU64) {
 #[test]
 fn a_number_that_is_closed_before_it_is_announced_harms_no_one() {
     let served = Served::new();
-    let baseline = served.gofer.settled_descriptors();
+    let baseline = served.descriptors();
     let next = Arc::new(AtomicU64::new(served.root.0 + 1));
     let guesser = {
         let (channel, next) = (served.client.on_channel(), Arc::clone(&next));
         Actor::repeat(move || {
             let near = next.load(Ordering::Relaxed);
             let fds: Vec<FdId> = (near..near + 4).map(FdId).collect();
-            let request = CloseRequest { fds: Array::new(&fds).expect("few") };
-            channel.exchange(CloseRequest::MID.0, &encoded(&request)).expect("close never fails");
+            channel.close(&fds);
         })
     };
     for n in 0..1500 {

@@ -4,8 +4,7 @@ use std::io::Write;
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
-use gofer_integration::client::encoded;
-use gofer_integration::{Listening, Raw, Requests, Served, each_way};
+use gofer_integration::{Ask, Exchange, Listening, Raw, Served, encoded, nothing, over_both};
 use gofer_protocol::message::{FAllocateRequest, PReadRequest};
 use gofer_protocol::{Errno, FdId, Mid};
 
@@ -23,7 +22,7 @@ fn a_payload_beyond_the_limit_is_eio_and_the_connection_lives() {
 /// by its other end: what arrives of such a payload is not kept.
 #[test]
 fn a_payload_of_4_gib_costs_no_memory_and_does_not_wrap_around() {
-    let listening = Listening::with(&[], |_| ());
+    let listening = Listening::with(&[], nothing);
     let before = listening.gofer.anonymous_kib();
     for len in [u32::MAX, u32::MAX - 1, u32::MAX - 7, u32::MAX - 8, 1 << 31] {
         let (client, _) = listening.client();
@@ -61,7 +60,7 @@ fn a_payload_of_4_gib_that_really_comes_is_eio_at_last() {
 /// Abnormal input: EOF inside a message.
 #[test]
 fn the_end_within_a_message_closes_the_connection_without_a_reply() {
-    let listening = Listening::with(&[], |_| ());
+    let listening = Listening::with(&[], nothing);
     for sent in [&b"\x08"[..], b"\x08\0\0\0\x03\0\0", b"\x08\0\0\0\x03\0\0\0", b"\x08\0\0\0\x03\0\0\0\x01\0"] {
         let (client, _) = listening.client();
         (&client.stream).write_all(sent).expect("some bytes");
@@ -90,60 +89,57 @@ fn send_header(mut stream: &UnixStream, payload_len: u32, mid: Mid) {
 /// Threat: oversize counts: bound by the bytes that are left, before anything is allocated.
 #[test]
 fn counts_beyond_what_was_sent_are_eio() {
-    let served = Served::new();
-    let fd = served.root.0.to_le_bytes();
-    let requests: [(Mid, Vec<u8>); 9] = [
-        (Mid::WALK, [&fd[..], &[0xff, 0xff]].concat()),
-        (Mid::WALK, [&fd[..], &[1, 0, 0xff, 0xff, b'x']].concat()),
-        (Mid::WALK_STAT, [&fd[..], &[0xff, 0xff, 0, 0]].concat()),
-        (Mid::CLOSE, [&[0xff, 0xff][..], &fd].concat()),
-        (Mid::FSYNC, [&[0xff, 0xff][..], &fd].concat()),
-        (Mid::PWRITE, [&[0; 8][..], &fd, &u32::MAX.to_le_bytes(), &[1; 100]].concat()),
-        (Mid::MKDIR_AT, [&fd[..], &[0xff; 16], &[0xff, 0xff, b'x']].concat()),
-        (Mid::FSET_XATTR, [&fd[..], &[0; 4], &[1, 0, b'x', 0xff, 0xff]].concat()),
-        (Mid::SYMLINK_AT, [&fd[..], &[0; 8], &[1, 0, b'x', 0xff, 0xff, b'y']].concat()),
-    ];
-    each_way(&served.client, |client| {
+    over_both(&[], nothing, |t| {
+        let fd = t.root.0.to_le_bytes();
+        let requests: [(Mid, Vec<u8>); 9] = [
+            (Mid::WALK, [&fd[..], &[0xff, 0xff]].concat()),
+            (Mid::WALK, [&fd[..], &[1, 0, 0xff, 0xff, b'x']].concat()),
+            (Mid::WALK_STAT, [&fd[..], &[0xff, 0xff, 0, 0]].concat()),
+            (Mid::CLOSE, [&[0xff, 0xff][..], &fd].concat()),
+            (Mid::FSYNC, [&[0xff, 0xff][..], &fd].concat()),
+            (Mid::PWRITE, [&[0; 8][..], &fd, &u32::MAX.to_le_bytes(), &[1; 100]].concat()),
+            (Mid::MKDIR_AT, [&fd[..], &[0xff; 16], &[0xff, 0xff, b'x']].concat()),
+            (Mid::FSET_XATTR, [&fd[..], &[0; 4], &[1, 0, b'x', 0xff, 0xff]].concat()),
+            (Mid::SYMLINK_AT, [&fd[..], &[0; 8], &[1, 0, b'x', 0xff, 0xff, b'y']].concat()),
+        ];
         for (mid, payload) in &requests {
-            assert_eq!(client.exchange(mid.0, payload).err(), Some(Errno::EIO), "{mid:?}");
+            assert_eq!(t.client.exchange(mid.0, payload).err(), Some(Errno::EIO), "{mid:?}");
         }
-        assert!(client.fstat(served.root).is_ok());
+        assert!(t.client.fstat(t.root).is_ok());
     });
 }
 
 /// Threat: 32-bit and 64-bit overflow, in offsets and counts of file data.
 #[test]
 fn offsets_and_counts_at_the_edge_of_their_types_are_refused() {
-    let served = Served::new();
-    let (_, open, _) = served.client.create(served.root, "f").expect("a file");
-    each_way(&served.client, |client| {
+    over_both(&[], nothing, |t| {
+        let (_, open, _) = t.client.create(t.root, "f").expect("a file");
         for count in [u32::MAX, u32::MAX - 7, 2_093_049, 1 << 31] {
-            assert_eq!(client.pread(open, 0, count), Err(Errno::ENOBUFS), "{count} bytes");
+            assert_eq!(t.client.pread(open, 0, count), Err(Errno::ENOBUFS), "{count} bytes");
         }
-        assert_eq!(client.pread(open, 0, 2_093_048), Ok(Vec::new()));
+        assert_eq!(t.client.pread(open, 0, 2_093_048), Ok(Vec::new()));
         for offset in [u64::MAX, 1 << 63, (1 << 63) - 1, u64::MAX - 1] {
-            assert_eq!(client.pread(open, offset, 2), Err(Errno::EINVAL), "at {offset}");
-            assert_eq!(client.pwrite(open, offset, b"xx"), Err(Errno::EINVAL), "at {offset}");
+            assert_eq!(t.client.pread(open, offset, 2), Err(Errno::EINVAL), "at {offset}");
+            assert_eq!(t.client.pwrite(open, offset, b"xx"), Err(Errno::EINVAL), "at {offset}");
             let request = FAllocateRequest { fd: open, mode: 0, offset, length: 2 };
-            let refused = client.ask(&request).err();
+            let refused = t.client.ask(&request).err();
             assert!(matches!(refused, Some(Errno::EINVAL | Errno::EFBIG)), "allocation at {offset}: {refused:?}");
         }
         // The count is the last thing that is read, so that a lie in it is not masked by one before.
         let request = encoded(&PReadRequest { offset: u64::MAX, fd: FdId(u64::MAX), count: u32::MAX });
-        assert_eq!(client.exchange(Mid::PREAD.0, &request).err(), Some(Errno::EBADF));
+        assert_eq!(t.client.exchange(Mid::PREAD.0, &request).err(), Some(Errno::EBADF));
     });
 }
 
 /// Threat: oversize counts: as many components as a request can name.
 #[test]
 fn a_walk_whose_reply_could_not_fit_is_eio() {
-    let served = Served::new();
-    let names = vec![&b"x"[..]; 13_771];
-    each_way(&served.client, |client| {
-        assert_eq!(client.walk(served.root, &names).err(), Some(Errno::EIO));
-        assert!(client.walk(served.root, &names[1..]).is_ok());
+    over_both(&[], nothing, |t| {
+        let names = vec![&b"x"[..]; 13_771];
+        assert_eq!(t.client.walk(t.root, &names).err(), Some(Errno::EIO));
+        assert!(t.client.walk(t.root, &names[1..]).is_ok());
         let names = vec![&b"x"[..]; 14_536];
-        assert_eq!(client.walk_stat(served.root, &names).err(), Some(Errno::EIO));
-        assert!(client.walk_stat(served.root, &names[1..]).is_ok());
+        assert_eq!(t.client.walk_stat(t.root, &names).err(), Some(Errno::EIO));
+        assert!(t.client.walk_stat(t.root, &names[1..]).is_ok());
     });
 }

@@ -2,9 +2,7 @@
 
 use std::fs;
 
-use gofer_integration::client::{creation, encoded};
-use gofer_integration::raw::string;
-use gofer_integration::{Actor, HostileChannel, Outside, Served};
+use gofer_integration::{Actor, Ask, HostileChannel, Outside, Served, encoded, new_in, string};
 use gofer_protocol::Mid;
 use gofer_protocol::codec::{StringArrayBuf, decode};
 use gofer_protocol::message::{MkdirAtRequest, PWriteReply, UnlinkAtRequest, WalkReply, WalkRequest};
@@ -39,7 +37,7 @@ fn flip<const LEN: usize>(channel: &HostileChannel, at: usize, one: [u8; LEN], o
 fn a_name_that_changes_under_the_check_is_used_as_it_was_checked_or_refused() {
     let outside = Outside::new();
     let (served, channel) = served_beside(&outside);
-    let create = creation(served.root, FileType::Directory, 0o755);
+    let create = new_in(served.root, FileType::Directory, 0o755);
     let mkdir = encoded(&MkdirAtRequest { create, name: string("xx") });
     let rmdir = encoded(&UnlinkAtRequest { dir_fd: served.root, flags: 0x200, name: string("xx") });
     for payload in [(Mid::MKDIR_AT, mkdir), (Mid::UNLINK_AT, rmdir)] {
@@ -133,7 +131,7 @@ fn a_write_whose_length_changes_stays_within_the_request() {
 #[test]
 fn a_data_length_that_changes_all_the_time_harms_no_one_else() {
     let served = Served::new();
-    let before = served.gofer.settled_descriptors();
+    let before = served.descriptors();
     for _ in 0..3 {
         let channel = HostileChannel::greeted(served.client.channel().expect("a channel"));
         let window = channel.offer.window();

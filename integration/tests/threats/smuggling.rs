@@ -6,7 +6,7 @@ use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::MetadataExt;
 
-use gofer_integration::{HostileChannel, Requests, Served};
+use gofer_integration::{Ask, HostileChannel, Served};
 use gofer_protocol::Mid;
 use gofer_protocol::transport::channel::ClientChannel;
 use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
@@ -31,7 +31,7 @@ fn marked_file() -> (File, (u64, u64)) {
 fn descriptors_that_come_with_requests_never_arrive() {
     let served = Served::new();
     let (file, identity) = marked_file();
-    let before = served.gofer.settled_descriptors();
+    let before = served.descriptors();
     let frame = [&8_u32.to_le_bytes()[..], &Mid::FSTAT.0.to_le_bytes(), &[0; 2], &served.root.0.to_le_bytes()].concat();
     let fds = [file.as_fd(); 16];
     for split in [16, 1, 8, 15] {
@@ -55,7 +55,7 @@ fn descriptors_that_a_request_announces_are_never_received() {
     let served = Served::new();
     let (file, identity) = marked_file();
     let channel = HostileChannel::greeted(served.client.channel().expect("a channel"));
-    let before = served.gofer.settled_descriptors();
+    let before = served.descriptors();
     let mut queued = 0;
     while queued < 10_000 && send_with(&channel.offer.fd_socket, b"", &[file.as_fd()]) {
         queued += 1;
@@ -66,9 +66,7 @@ fn descriptors_that_a_request_announces_are_never_received() {
         channel.write(0, &[&Mid::FSTAT.0.to_le_bytes()[..], &[num_fds, 0]].concat());
         channel.pass(12);
         assert_eq!(channel.wait(), 0);
-        let mut header = [0; 4];
-        channel.window.copy_out(0, &mut header).expect("within the window");
-        assert_eq!(header, [3, 0, 0, 0], "a reply to FStat without descriptors");
+        assert_eq!(channel.header(), [3, 0, 0, 0], "a reply to FStat without descriptors");
     }
     assert!(!served.gofer.held_files().contains(&identity), "a descriptor was smuggled in");
     served.gofer.assert_descriptors(before, "leaked");
@@ -83,7 +81,7 @@ fn what_a_client_stuffs_into_the_descriptor_socket_does_not_come_back() {
     while send_with(&offer.fd_socket, b"", &[file.as_fd()]) {}
     let fd_socket: OwnedFd = offer.fd_socket.try_clone().expect("a descriptor");
     let channel = ClientChannel::connect(&offer.memory, offer.place.data_offset, offer.place.data_length, fd_socket);
-    let channel = gofer_integration::RawChannel(channel.expect("a handshake"));
+    let channel = channel.expect("a handshake");
     let control = served.client.walk_to(served.root, "f");
     let (_, fds) = channel.open(control, 0).expect("open");
     assert_eq!(fds.len(), 1);

@@ -4,8 +4,7 @@ use std::fs;
 use std::io::Write;
 use std::time::{Duration, Instant};
 
-use gofer_integration::client::encoded;
-use gofer_integration::{HostileChannel, Listening, Raw, Requests, eventually};
+use gofer_integration::{Ask, HostileChannel, Listening, Raw, encoded, eventually};
 use gofer_protocol::message::{OpenAtRequest, PReadRequest};
 use gofer_protocol::{FdId, Mid, Request};
 
@@ -59,7 +58,7 @@ fn a_client_that_never_reads_its_replies_stalls_no_one_but_itself() {
 #[test]
 fn a_client_that_never_reads_its_descriptors_stalls_no_one_not_even_itself() {
     let listening = files();
-    let baseline = listening.gofer.settled_descriptors();
+    let baseline = listening.gofer.descriptors().len();
     let (staller, root) = listening.client();
     let file = staller.walk_to(root, "small");
     let channel = HostileChannel::greeted(staller.channel().expect("a channel"));
@@ -68,9 +67,7 @@ fn a_client_that_never_reads_its_descriptors_stalls_no_one_not_even_itself() {
     for _ in 0..2000 {
         let (mid, reply) = channel.exchange(Mid::OPEN_AT.0, &request).expect("an answer");
         assert_eq!(mid, Mid::OPEN_AT.0, "an open that cannot donate is an open all the same");
-        let mut header = [0; 4];
-        channel.window.copy_out(0, &mut header).expect("within the window");
-        announced += usize::from(header[2]);
+        announced += usize::from(channel.header()[2]);
         let open = reply.first_chunk().map(|id| FdId(u64::from_le_bytes(*id))).expect("a number");
         staller.close(&[open]);
     }
@@ -84,7 +81,7 @@ fn a_client_that_never_reads_its_descriptors_stalls_no_one_not_even_itself() {
 #[test]
 fn clients_that_never_finish_a_request_stall_no_one() {
     let listening = files();
-    let baseline = listening.gofer.settled_descriptors();
+    let baseline = listening.gofer.descriptors().len();
     let slow: Vec<_> = (0..100)
         .map(|_| {
             let (client, root) = listening.client();
@@ -101,13 +98,11 @@ fn clients_that_never_finish_a_request_stall_no_one() {
 #[test]
 fn a_channel_that_is_left_in_the_middle_of_a_request_stalls_no_one() {
     let listening = files();
-    let baseline = listening.gofer.settled_descriptors();
+    let baseline = listening.gofer.descriptors().len();
     let (staller, root) = listening.client();
     let channels: Vec<_> = (0..4).map(|_| HostileChannel::greeted(staller.channel().expect("a channel"))).collect();
     for channel in &channels {
-        channel.write(0, &[Mid::FSTAT.0.to_le_bytes(), [0, 0]].concat());
-        channel.write(4, &root.0.to_le_bytes());
-        channel.pass(12);
+        channel.send(Mid::FSTAT.0, &root.0.to_le_bytes());
     }
     is_served(&listening.client());
     drop((channels, staller));

@@ -4,10 +4,12 @@ use std::fs::{self, File, OpenOptions};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use gofer_integration::{Lease, Requests, Served, each_way};
+use gofer_integration::plant::node;
+use gofer_integration::{Ask, Lease, Served, change, fifo, over_both};
 use gofer_protocol::Errno;
+use gofer_protocol::message::SetStatRequest;
 use gofer_protocol::record::StatxMask;
-use rustix::fs::{CWD, FileType, Mode, OFlags, fcntl_getfl, mknodat};
+use rustix::fs::{FileType, OFlags, fcntl_getfl};
 
 /// More than any request takes here, and less than the patience of the client.
 const PROMPT: Duration = Duration::from_secs(10);
@@ -15,75 +17,78 @@ const PROMPT: Duration = Duration::from_secs(10);
 /// Threat: open FIFOs that block.
 #[test]
 fn a_fifo_without_a_peer_opens_at_once_or_fails_at_once() {
-    let served = Served::with(&["--host-fifo", "open"], |dir| fifo(&dir.join("p")));
-    let fifo = served.client.walk_to(served.root, "p");
-    each_way(&served.client, |client| {
-        let start = Instant::now();
-        let (reader, fds) = client.open(fifo, 0).expect("a reader needs no writer");
-        assert!(
-            fcntl_getfl(&fds[0]).expect("flags").contains(OFlags::NONBLOCK),
-            "the client must not block on it either"
-        );
-        client.close(&[reader]);
-        drop(fds);
-        assert_eq!(client.open(fifo, 1).err(), Some(Errno::ENXIO), "a writer without a reader");
-        client.rename((served.root, "p"), (served.root, "q")).expect("a rename runs meanwhile");
-        client.rename((served.root, "q"), (served.root, "p")).expect("a rename runs meanwhile");
-        assert!(start.elapsed() < PROMPT);
-    });
+    over_both(
+        &["--host-fifo", "open"],
+        |dir| fifo(&dir.join("p")),
+        |t| {
+            let fifo = t.client.walk_to(t.root, "p");
+            let start = Instant::now();
+            let (reader, fds) = t.client.open(fifo, 0).expect("a reader needs no writer");
+            assert!(
+                fcntl_getfl(&fds[0]).expect("flags").contains(OFlags::NONBLOCK),
+                "the client must not block on it either"
+            );
+            t.client.close(&[reader]);
+            drop(fds);
+            assert_eq!(t.client.open(fifo, 1).err(), Some(Errno::ENXIO), "a writer without a reader");
+            t.client.rename((t.root, "p"), (t.root, "q")).expect("a rename runs meanwhile");
+            t.client.rename((t.root, "q"), (t.root, "p")).expect("a rename runs meanwhile");
+            assert!(start.elapsed() < PROMPT);
+        },
+    );
 }
 
 /// Threat: open devices that block: a terminal whose line is not connected waits for it, and may become ours.
 #[test]
 fn a_terminal_opens_without_waiting_and_without_becoming_ours() {
-    let served = Served::with(&["--character-device-policy", "passthrough"], |dir| {
-        mknodat(
-            CWD,
-            dir.join("tty"),
-            FileType::CharacterDevice,
-            Mode::from_raw_mode(0o666),
-            rustix::fs::makedev(4, 64),
-        )
-        .expect("a device, which needs root");
-    });
-    let tty = served.client.walk_to(served.root, "tty");
-    each_way(&served.client, |client| {
-        let start = Instant::now();
-        // There may be no such line here. Then there is no waiting for it either.
-        if let Ok((open, fds)) = client.open(tty, 2) {
-            assert!(fcntl_getfl(&fds[0]).expect("flags").contains(OFlags::NONBLOCK));
-            client.close(&[open]);
-        }
-        assert!(start.elapsed() < PROMPT);
-    });
-    let stat = fs::read_to_string(format!("/proc/{}/stat", served.gofer.pid())).expect("status");
-    let fields: Vec<_> = stat.rsplit(')').next().expect("fields").split_whitespace().collect();
-    let ours = fs::read_to_string("/proc/self/stat").expect("status");
-    let ours: Vec<_> = ours.rsplit(')').next().expect("fields").split_whitespace().collect();
-    assert_eq!(fields[4], ours[4], "the controlling terminal is what it was");
+    over_both(
+        &["--character-device-policy", "passthrough"],
+        |dir| {
+            node(&dir.join("tty"), FileType::CharacterDevice, (4, 64));
+        },
+        |t| {
+            let tty = t.client.walk_to(t.root, "tty");
+            let start = Instant::now();
+            // There may be no such line here. Then there is no waiting for it either.
+            if let Ok((open, fds)) = t.client.open(tty, 2) {
+                assert!(fcntl_getfl(&fds[0]).expect("flags").contains(OFlags::NONBLOCK));
+                t.client.close(&[open]);
+            }
+            assert!(start.elapsed() < PROMPT);
+            let stat = fs::read_to_string(format!("/proc/{}/stat", t.gofer().pid())).expect("status");
+            let fields: Vec<_> = stat.rsplit(')').next().expect("fields").split_whitespace().collect();
+            let ours = fs::read_to_string("/proc/self/stat").expect("status");
+            let ours: Vec<_> = ours.rsplit(')').next().expect("fields").split_whitespace().collect();
+            assert_eq!(fields[4], ours[4], "the controlling terminal is what it was");
+        },
+    );
 }
 
 /// Threat: locks that block: a lease that another process holds.
 #[test]
 fn a_lease_of_another_process_makes_opens_fail_and_nothing_wait() {
-    let served = Served::with(&[], |dir| fs::write(dir.join("f"), "hello").expect("a file"));
-    let path = served.path().join("f");
-    let file = served.client.walk_to(served.root, "f");
-    each_way(&served.client, |client| {
-        let lease = Lease::take(open_to_lease(&path)).expect("a lease");
-        let start = Instant::now();
-        assert_eq!(client.open(file, 2).err(), Some(Errno::EAGAIN));
-        assert_eq!(client.open(file, 0).err(), Some(Errno::EAGAIN));
-        let size = client.set_stat(file, |set| (set.mask, set.size) = (StatxMask::SIZE, 1)).expect("a reply");
-        assert_eq!((size.failure_mask, size.failure_errno), (StatxMask::SIZE, Errno::EAGAIN.raw()));
-        client.rename((served.root, "f"), (served.root, "g")).expect("a rename runs meanwhile");
-        client.rename((served.root, "g"), (served.root, "f")).expect("a rename runs meanwhile");
-        assert!(start.elapsed() < PROMPT);
-        lease.give_back().expect("the lease is still ours");
-        let (open, _) = client.open(file, 2).expect("without the lease it opens");
-        client.close(&[open]);
-    });
-    assert_eq!(fs::read(&path).expect("a file"), b"hello");
+    over_both(
+        &[],
+        |dir| fs::write(dir.join("f"), "hello").expect("a file"),
+        |t| {
+            let path = t.host("f");
+            let file = t.client.walk_to(t.root, "f");
+            let lease = Lease::take(open_to_lease(&path)).expect("a lease");
+            let start = Instant::now();
+            assert_eq!(t.client.open(file, 2).err(), Some(Errno::EAGAIN));
+            assert_eq!(t.client.open(file, 0).err(), Some(Errno::EAGAIN));
+            let size =
+                t.client.set_stat(&SetStatRequest { size: 1, ..change(file, StatxMask::SIZE) }).expect("a reply");
+            assert_eq!((size.failure_mask, size.failure_errno), (StatxMask::SIZE, Errno::EAGAIN.raw()));
+            t.client.rename((t.root, "f"), (t.root, "g")).expect("a rename runs meanwhile");
+            t.client.rename((t.root, "g"), (t.root, "f")).expect("a rename runs meanwhile");
+            assert!(start.elapsed() < PROMPT);
+            lease.give_back().expect("the lease is still ours");
+            let (open, _) = t.client.open(file, 2).expect("without the lease it opens");
+            t.client.close(&[open]);
+            assert_eq!(fs::read(&path).expect("a file"), b"hello");
+        },
+    );
 }
 
 /// Threat: locks that block: a file that another process has locked.
@@ -100,8 +105,4 @@ fn a_locked_file_is_read_and_written_all_the_same() {
 
 fn open_to_lease(path: &Path) -> File {
     OpenOptions::new().read(true).write(true).open(path).expect("a file")
-}
-
-fn fifo(path: &Path) {
-    mknodat(CWD, path, FileType::Fifo, Mode::from_raw_mode(0o666), 0).expect("a FIFO");
 }

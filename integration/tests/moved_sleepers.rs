@@ -2,8 +2,7 @@
 
 use std::sync::atomic::AtomicU32;
 
-use gofer_integration::Served;
-use gofer_integration::process::eventually;
+use gofer_integration::{Ask, Served, eventually};
 use rustix::thread::futex;
 
 /// Threat: garbage in a channel's state; here in the futex that belongs to it.

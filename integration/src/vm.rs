@@ -61,7 +61,8 @@ pub enum VmError {
 }
 
 impl Vm {
-    /// A machine with one CPU, 256 MiB and a minute's time, whose process 1 is the static binary `init` (`vm-init`).
+    /// A machine with one CPU, 256 MiB and three minutes' time, which only a failure takes, whose process 1 is the static
+    /// binary `init` (`vm-init`).
     pub fn new(init: impl Into<PathBuf>) -> Self {
         Self {
             init: init.into(),
@@ -70,7 +71,7 @@ impl Vm {
             job: Job::default(),
             memory_mib: 256,
             cpus: 1,
-            timeout: Duration::from_secs(60),
+            timeout: Duration::from_secs(180),
         }
     }
 

@@ -122,8 +122,7 @@ fn a_mount_point_that_is_a_socket_has_its_mode_set_by_request() {
     let (_gofer, stream) = Gofer::serve(&path, &["--donate-mount-point"]);
     let client = Raw::new(stream);
     let (root, _) = client.mounted().expect("mount");
-    let request = SetStatRequest { mode: 0o604, ..change(root.control_fd, StatxMask::MODE) };
-    assert_eq!(client.set_stat(&request).map(|reply| reply.failure_mask.0), Ok(0));
+    assert_eq!(client.chmod(root.control_fd, 0o604).map(|reply| reply.failure_mask.0), Ok(0));
     assert_eq!(path.metadata().expect("metadata").permissions().mode() & 0o7777, 0o604);
 }
 
@@ -458,8 +457,7 @@ fn a_mode_is_set_after_a_write() {
             let control = t.client.walk_to(t.root, "f");
             let (open, _) = t.client.open(control, WRITE).expect("open");
             t.client.pwrite(open, 0, b"x").expect("write");
-            let request = SetStatRequest { mode: 0o755, ..change(control, StatxMask::MODE) };
-            assert_eq!(t.client.set_stat(&request).map(|reply| reply.failure_mask.0), Ok(0));
+            assert_eq!(t.client.chmod(control, 0o755).map(|reply| reply.failure_mask.0), Ok(0));
             assert_eq!(t.permissions("f"), 0o755);
         },
     );
@@ -621,8 +619,7 @@ fn symlinks_have_no_mode_and_say_so() {
         &[],
         |dir| symlink("x", dir.join("l")).expect("a link"),
         |t| {
-            let request = SetStatRequest { mode: 0o600, ..change(t.client.walk_to(t.root, "l"), StatxMask::MODE) };
-            let reply = t.client.set_stat(&request).expect("a reply");
+            let reply = t.client.chmod(t.client.walk_to(t.root, "l"), 0o600).expect("a reply");
             assert_eq!((reply.failure_mask, reply.failure_errno), (StatxMask::MODE, Errno::EOPNOTSUPP.raw()));
         },
     );

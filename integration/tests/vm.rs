@@ -58,7 +58,7 @@ fn a_program_that_is_not_there_is_said_so() {
 #[test]
 fn a_program_holds_350_000_descriptors() {
     let Some(vm) = machine() else { return };
-    let vm = vm.memory_mib(512).descriptors(400_000).timeout(Duration::from_secs(180));
+    let vm = vm.memory_mib(512).descriptors(400_000);
     let outcome = run(vm, &[PROBE, "descriptors", "350000"]);
     assert_eq!(outcome.status, 0, "{:?}", outcome.output);
     assert!(outcome.output.iter().any(|line| line == "limit Some(400000)"), "{:?}", outcome.output);

@@ -8,7 +8,9 @@ use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use gofer_integration::{Ask, Gofer, Listening, Raw, Served, eventually, nothing, say};
+use gofer_integration::child::{as_nobody, can_be_nobody};
+use gofer_integration::mounts::run;
+use gofer_integration::{Ask, Gofer, Listening, Raw, Served, eventually, nothing};
 use gofer_protocol::Errno;
 use rustix::process::{Pid, Signal, kill_process};
 
@@ -205,9 +207,7 @@ fn each_failure_is_one_sentence_with_exit_code_1() {
 
 #[test]
 fn a_user_without_the_right_to_a_directory_is_told_so() {
-    use std::os::unix::process::CommandExt;
-    if !rustix::process::geteuid().is_root() {
-        say::skipped("needs root, to become another user");
+    if !can_be_nobody() {
         return;
     }
     let dir = tempfile::tempdir().expect("a directory");
@@ -218,15 +218,17 @@ fn a_user_without_the_right_to_a_directory_is_told_so() {
     fs::set_permissions(home.path(), fs::Permissions::from_mode(0o755)).expect("a mode");
     fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o700)).expect("a mode");
     let binary = home.path().join("gofer");
-    fs::copy(Gofer::binary(), &binary).expect("a copy that others can run");
+    // A copy that others can run. By another process, lest a child of another test hold it open for writing when it is
+    // to be run.
+    run("cp", [Gofer::binary(), binary.clone()]);
     let mut command = Command::new(&binary);
-    command.uid(65534).gid(65534).current_dir("/");
+    as_nobody(&mut command).current_dir("/");
     command.args(["serve", "--root"]).arg(&root).arg("--socket").arg(home.path().join("s"));
     let complaint = sentence(&command.output().expect("gofer starts"));
     assert!(complaint.contains("secret: Permission denied"), "{complaint}");
 
     let mut command = Command::new(&binary);
-    command.uid(65534).gid(65534).current_dir("/");
+    as_nobody(&mut command).current_dir("/");
     command.args(["serve", "--root", "/usr", "--socket"]).arg(home.path().join("s"));
     let complaint = sentence(&command.output().expect("gofer starts"));
     assert!(complaint.contains("Permission denied"), "{complaint}");

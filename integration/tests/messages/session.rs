@@ -242,7 +242,7 @@ fn four_channels_and_the_socket_answer_alike() {
 fn the_end_of_a_connection_shuts_its_channels_down_and_gives_everything_back() {
     use std::sync::atomic::Ordering;
     let server = Listening::with(&[], nothing);
-    let idle = settled(&server.gofer);
+    let idle = server.gofer.descriptors().len();
 
     let (client, root) = server.client();
     let (used, fresh) = (client.channel().expect("a channel"), client.channel().expect("a channel"));
@@ -253,18 +253,5 @@ fn the_end_of_a_connection_shuts_its_channels_down_and_gives_everything_back() {
     drop(client);
 
     assert!(eventually(|| windows.iter().all(|window| window.state().load(Ordering::Relaxed) == 2)), "shut down");
-    assert!(eventually(|| server.gofer.descriptors().len() == idle), "{:?}", server.gofer.descriptors());
-}
-
-/// Descriptors of a server that has served a client before, so that what it makes once is made.
-fn settled(gofer: &Gofer) -> usize {
-    let mut count = 0;
-    let mut same = 0;
-    assert!(eventually(|| {
-        let now = gofer.descriptors().len();
-        same = if now == count { same + 1 } else { 0 };
-        count = now;
-        same > 20
-    }));
-    count
+    server.gofer.assert_descriptors(idle, "given back");
 }

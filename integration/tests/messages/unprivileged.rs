@@ -4,9 +4,8 @@ use std::os::unix::fs::{PermissionsExt, chown};
 use std::path::Path;
 
 use gofer_integration::child::NOBODY;
-use gofer_integration::{Ask, Trial, change, new_in, nothing, over_both_unprivileged};
-use gofer_protocol::message::SetStatRequest;
-use gofer_protocol::record::{CreateCommon, FileMode, FileType, StatxMask};
+use gofer_integration::{Ask, Trial, new_in, nothing, over_both_unprivileged};
+use gofer_protocol::record::{CreateCommon, FileMode, FileType};
 use gofer_protocol::{Errno, FdId, Gid, Uid};
 
 use super::{READ, READ_WRITE, WRITE, files};
@@ -150,8 +149,7 @@ fn the_mode_of_ones_own_unreadable_file_can_be_set() {
         |t| {
             let fd = t.client.walk_to(t.root, "f");
             assert_eq!(t.client.open(fd, READ).map(drop), Err(Errno::EACCES));
-            let request = SetStatRequest { mode: 0o600, ..change(fd, StatxMask::MODE) };
-            assert_eq!(t.client.set_stat(&request).map(|reply| reply.failure_mask.0), Ok(0));
+            assert_eq!(t.client.chmod(fd, 0o600).map(|reply| reply.failure_mask.0), Ok(0));
             let (open, _) = t.client.open(fd, READ_WRITE).expect("open");
             assert_eq!(t.client.pread(open, 0, 9), Ok(b"f".to_vec()));
         },

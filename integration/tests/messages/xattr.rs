@@ -3,7 +3,7 @@
 use std::os::unix::fs::symlink;
 use std::path::Path;
 
-use gofer_integration::{Ask, nothing, over_both, say};
+use gofer_integration::{Ask, Served, nothing, over_both, over_both_on, say};
 use gofer_protocol::{Errno, FdId};
 use rustix::fs::XattrFlags;
 
@@ -104,23 +104,22 @@ fn values_go_up_to_what_a_sixteen_bit_length_can_say() {
         return say::skipped("no file system here takes attributes of 64 KiB");
     };
     let path = dir.path().join("f");
-    let (_gofer, stream) = gofer_integration::Gofer::serve(dir.path(), &[]);
-    let socket = gofer_integration::Raw::new(stream);
-    let root = socket.mount();
-    let channel = socket.on_channel();
-    let file = socket.walk_to(root, "f");
-    for client in [&socket as &dyn gofer_integration::Exchange, &channel] {
-        host_set(&path, "user.large", &[1; 65_536]);
-        for size in [0, 65_535, 65_536, u32::MAX] {
-            assert_eq!(client.get_xattr(file, size, "user.large"), Err(Errno::ERANGE), "{size}");
-        }
-        assert_eq!(client.set_xattr(file, 0, "user.large", &[2; 65_535]), Ok(()));
-        assert_eq!(host_value(&path, "user.large"), Some(vec![2; 65_535]));
-        for size in [0, 65_535, 65_536] {
-            assert_eq!(client.get_xattr(file, size, "user.large"), Ok(vec![2; 65_535]), "{size}");
-        }
-        assert_eq!(client.get_xattr(file, 65_534, "user.large"), Err(Errno::ERANGE));
-    }
+    over_both_on(
+        || Served::at(dir.path(), &[]),
+        |t| {
+            let file = t.client.walk_to(t.root, "f");
+            host_set(&path, "user.large", &[1; 65_536]);
+            for size in [0, 65_535, 65_536, u32::MAX] {
+                assert_eq!(t.client.get_xattr(file, size, "user.large"), Err(Errno::ERANGE), "{size}");
+            }
+            assert_eq!(t.client.set_xattr(file, 0, "user.large", &[2; 65_535]), Ok(()));
+            assert_eq!(host_value(&path, "user.large"), Some(vec![2; 65_535]));
+            for size in [0, 65_535, 65_536] {
+                assert_eq!(t.client.get_xattr(file, size, "user.large"), Ok(vec![2; 65_535]), "{size}");
+            }
+            assert_eq!(t.client.get_xattr(file, 65_534, "user.large"), Err(Errno::ERANGE));
+        },
+    );
 }
 
 /// A directory with a file f whose attributes may be as large as Linux has them: shared memory, usually.

@@ -90,7 +90,7 @@ fn a_process_at_its_limit_refuses_and_recovers_and_its_other_clients_live() {
     let ((greedy, greedy_root), (modest, modest_root)) = (listening.client(), listening.client());
     let file = modest.walk_to(modest_root, "f");
     let (open, _) = modest.open(file, 0).expect("open");
-    let baseline = listening.gofer.descriptors().len();
+    let baseline = listening.gofer.descriptors_behind(&modest);
     listening.gofer.limit_descriptors(baseline + 40);
     let held = fill(|| greedy.walk(greedy_root, &["d"]).map(|(_, inodes)| inodes[0].control_fd));
     assert!(held.len() >= 35, "{} numbers", held.len());

@@ -42,11 +42,15 @@ pub fn give_to_nobody(path: &Path) {
 }
 
 /// Limits the gofer's descriptors, soft and hard. Only for one without `CAP_SYS_RESOURCE`, which raises them.
+pub fn limit_descriptors(command: &mut Command, to: u64) -> &mut Command {
+    limit(command, Resource::Nofile, to)
+}
+
+/// Limits what the gofer may have of a resource, soft and hard.
 #[allow(unsafe_code, reason = "a child's limits are set between fork and exec")]
-pub fn limit_descriptors(command: &mut Command, limit: u64) -> &mut Command {
+pub fn limit(command: &mut Command, resource: Resource, to: u64) -> &mut Command {
     let set = move || {
-        rustix::process::setrlimit(Resource::Nofile, Rlimit { current: Some(limit), maximum: Some(limit) })
-            .map_err(io::Error::from)
+        rustix::process::setrlimit(resource, Rlimit { current: Some(to), maximum: Some(to) }).map_err(io::Error::from)
     };
     // SAFETY: the closure makes one system call, and neither allocates nor locks.
     unsafe { command.pre_exec(set) }

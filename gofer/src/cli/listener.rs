@@ -2,12 +2,13 @@
 //! when the server is.
 
 use std::os::fd::{AsFd, OwnedFd};
-use std::os::unix::fs::{FileTypeExt, MetadataExt};
-use std::os::unix::net::{UnixListener, UnixStream};
+use std::os::unix::fs::FileTypeExt;
+use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{FlockOperation, Mode, OFlags, flock};
-use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, listen, socket_with};
+use rustix::io::Errno;
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, connect, listen, socket_with};
 
 use super::Failure;
 
@@ -18,8 +19,8 @@ const BACKLOG: i32 = 128;
 #[derive(Debug)]
 pub(super) struct Listener {
     path: PathBuf,
-    /// Device and inode of the socket's file.
-    identity: (u64, u64),
+    /// The socket's file. Held, so that no other file can have its identity once a further server has replaced it.
+    file: OwnedFd,
 }
 
 impl Listener {
@@ -31,18 +32,19 @@ impl Listener {
         // Two servers that find the same stale socket must not both replace it: whoever holds the directory's lock
         // decides alone. The lock goes when the descriptor does.
         let _lock = lock_directory(path).map_err(|errno| refuse(&errno))?;
-        remove_stale(path)?;
+        remove_stale(path, &address)?;
         let socket = private_socket(&address).map_err(|errno| refuse(&errno))?;
-        let metadata = path.symlink_metadata().map_err(|error| refuse(&error))?;
-        let identity = (metadata.dev(), metadata.ino());
-        Ok((Self { path: path.into(), identity }, socket.into()))
+        let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let file = rustix::fs::open(path, flags, Mode::empty()).map_err(|errno| refuse(&errno))?;
+        Ok((Self { path: path.into(), file }, socket.into()))
     }
 }
 
 impl Drop for Listener {
     fn drop(&mut self) {
-        let current = self.path.symlink_metadata().map(|metadata| (metadata.dev(), metadata.ino()));
-        if current.is_ok_and(|identity| identity == self.identity)
+        let identity = |stat: rustix::fs::Stat| (stat.st_dev, stat.st_ino);
+        let held = rustix::fs::fstat(&self.file).map(identity);
+        if rustix::fs::lstat(&self.path).map(identity) == held
             && let Err(error) = std::fs::remove_file(&self.path)
         {
             tracing::warn!(path = %self.path.display(), %error, "cannot remove the socket");
@@ -61,20 +63,24 @@ fn lock_directory(path: &Path) -> rustix::io::Result<OwnedFd> {
 }
 
 /// Removes a socket that no one listens on; refuses everything else that has the name.
-fn remove_stale(path: &Path) -> Result<(), Failure> {
+fn remove_stale(path: &Path, address: &SocketAddrUnix) -> Result<(), Failure> {
     let refuse = |cause: &str| Failure::new(format_args!("listen on {}", path.display()), cause);
     let Ok(metadata) = path.symlink_metadata() else { return Ok(()) };
     if !metadata.file_type().is_socket() {
         return Err(refuse("something that is not a socket has this name"));
     }
-    match UnixStream::connect(path) {
-        Ok(_) => Err(refuse("another server listens there")),
-        Err(error) if error.kind() == std::io::ErrorKind::ConnectionRefused => {
-            std::fs::remove_file(path).map_err(|error| refuse(&error.to_string()))
-        }
+    match knock(address) {
+        Ok(()) => Err(refuse("another server listens there")),
+        Err(Errno::CONNREFUSED) => std::fs::remove_file(path).map_err(|error| refuse(&error.to_string())),
         // A backlog that is full, for one, says that someone is there.
-        Err(error) => Err(refuse(&format!("a socket is there that does not answer ({error})"))),
+        Err(errno) => Err(refuse(&format!("a socket is there that does not answer ({errno})"))),
     }
+}
+
+/// Connects, without waiting for a server whose backlog is full: it may be stopped.
+fn knock(address: &SocketAddrUnix) -> rustix::io::Result<()> {
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    connect(socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?, address)
 }
 
 fn private_socket(address: &SocketAddrUnix) -> rustix::io::Result<OwnedFd> {

@@ -7,6 +7,7 @@ mod listener;
 mod serve;
 
 use std::fmt;
+use std::io::{self, Write};
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
@@ -37,7 +38,8 @@ pub(crate) fn run() -> ExitCode {
     match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
-            eprintln!("gofer: {failure}");
+            // The exit code says it too, where standard error is full or gone.
+            let _ = writeln!(io::stderr(), "gofer: {failure}");
             ExitCode::FAILURE
         }
     }

@@ -10,6 +10,7 @@ use gofer::serve::{Connection, MountPoint, Server};
 use gofer::{CharDevices, HostFifo, HostSockets, Limits, Policy};
 use tokio::net::UnixListener;
 use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::oneshot;
 
 use super::listener::Listener;
 use super::{Failure, inherited, limits};
@@ -128,10 +129,7 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
 fn run_until_done(service: impl Future<Output = std::io::Result<()>>) -> Result<(), Failure> {
     let fail = |error| Failure::new("wait for clients and signals", error);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(fail)?;
-    let result = runtime.block_on(service);
-    // Threads that a second signal gave up on are not waited for.
-    runtime.shutdown_background();
-    result.map_err(fail)
+    runtime.block_on(service).map_err(fail)
 }
 
 /// What every client gets.
@@ -161,13 +159,12 @@ impl Service {
     async fn serve_one(&self, socket: OwnedFd) -> std::io::Result<()> {
         let mut signals = Signals::new()?;
         let connection = self.connect(socket)?;
-        let waited_for = Arc::clone(&connection);
-        let mut ended = tokio::task::spawn_blocking(move || waited_for.wait());
+        let mut ended = ended(&connection)?;
         tokio::select! {
             _ = &mut ended => return Ok(()),
             () = signals.first() => connection.finish(),
         }
-        signals.last_call(ended).await;
+        signals.last_call(ended, &[connection]).await;
         Ok(())
     }
 
@@ -190,7 +187,9 @@ impl Service {
             }
         }
         drop(listener);
-        signals.last_call(tokio::task::spawn_blocking(move || clients.finish())).await;
+        let living = clients.living();
+        living.iter().for_each(|connection| connection.finish());
+        signals.last_call(all_finished(&living), &living).await;
         Ok(())
     }
 
@@ -224,11 +223,52 @@ impl Clients {
         self.0.len()
     }
 
-    fn finish(self) {
-        let living: Vec<_> = self.0.iter().filter_map(Weak::upgrade).collect();
-        living.iter().for_each(|connection| connection.finish());
-        living.iter().for_each(|connection| connection.wait());
+    fn living(&self) -> Vec<Arc<Connection>> {
+        self.0.iter().filter_map(Weak::upgrade).collect()
     }
+}
+
+/// Is sent when the connection has ended: by a thread that waits for it, since there may not be one more to be had later.
+fn ended(connection: &Arc<Connection>) -> std::io::Result<oneshot::Receiver<()>> {
+    const STACK: usize = 64 << 10;
+    let (sender, receiver) = oneshot::channel();
+    let connection = Arc::clone(connection);
+    std::thread::Builder::new().name("gofer waiter".into()).stack_size(STACK).spawn(move || {
+        connection.wait();
+        // No one listens any more after a second signal.
+        let _ = sender.send(());
+    })?;
+    Ok(receiver)
+}
+
+/// Waits for all of `connections`. Without a thread: at the limit of threads the server still has to end.
+async fn all_finished(connections: &[Arc<Connection>]) {
+    const STEP: Duration = Duration::from_millis(5);
+    for connection in connections {
+        while !connection.is_finished() {
+            tokio::time::sleep(STEP).await;
+        }
+    }
+}
+
+/// Cuts connections whose clients do not take their replies, or the server could not end before they want it to.
+async fn cut_unread(connections: &[Arc<Connection>]) {
+    const STEP: Duration = Duration::from_millis(100);
+    /// Rounds that a client may leave replies unread: five seconds.
+    const PATIENCE: u32 = 50;
+    let mut watched: Vec<_> = connections.iter().map(|connection| (connection, 0)).collect();
+    while !watched.is_empty() {
+        tokio::time::sleep(STEP).await;
+        for (connection, unread) in &mut watched {
+            *unread = if connection.is_unread() { *unread + 1 } else { 0 };
+            if *unread == PATIENCE {
+                tracing::warn!("cut off a client that does not read its replies");
+                connection.cut();
+            }
+        }
+        watched.retain(|(_, unread)| *unread < PATIENCE);
+    }
+    std::future::pending().await
 }
 
 /// The two signals that ask for an orderly end.
@@ -242,10 +282,11 @@ impl Signals {
         Ok(Self { terminate: signal(SignalKind::terminate())?, interrupt: signal(SignalKind::interrupt())? })
     }
 
-    /// Waits for `finishing`, unless a further signal cuts that short.
-    async fn last_call(&mut self, finishing: tokio::task::JoinHandle<()>) {
+    /// Waits until `connections` have `ended`, unless a further signal cuts that short.
+    async fn last_call(&mut self, ended: impl Future, connections: &[Arc<Connection>]) {
         tokio::select! {
-            _ = finishing => {}
+            _ = ended => {}
+            () = cut_unread(connections) => {}
             () = self.first() => tracing::warn!("stopped before all requests were finished"),
         }
     }

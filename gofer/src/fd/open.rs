@@ -4,10 +4,12 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use gofer_protocol::Errno;
+use gofer_protocol::record::FileType;
 
 use super::ControlFd;
+use crate::host::Place;
 use crate::host::dir::Devices;
-use crate::host::open::Access;
+use crate::host::open::{self, Access};
 
 /// An open descriptor. It keeps its control descriptor, whose number the client may have closed.
 #[derive(Debug)]
@@ -36,6 +38,21 @@ impl OpenFd {
     /// `EBADF` unless the file was opened for writing.
     pub(crate) fn writable(&self) -> Result<(), Errno> {
         if self.access.writable() { Ok(()) } else { Err(Errno::EBADF) }
+    }
+
+    /// Calls `transfer` with what data is read from and written to.
+    ///
+    /// Of a device the client has the very description that was opened here, and may take `O_NONBLOCK` off it: a read
+    /// could wait for ever then, and keep the connection from ever ending. So for data a device is opened anew.
+    pub(crate) fn data<T>(
+        &self,
+        place: &Place<'_>,
+        transfer: impl FnOnce(BorrowedFd<'_>) -> Result<T, Errno>,
+    ) -> Result<T, Errno> {
+        match self.control.file_type() {
+            FileType::CharDevice => transfer(open::reopen(place, &*self.control, self.access)?.as_fd()),
+            _ => transfer(self.host.as_fd()),
+        }
     }
 
     /// Makes the caller the only one that lists this descriptor.

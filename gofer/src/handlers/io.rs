@@ -4,7 +4,6 @@
 //! may wait for a disk, or for a network file system that is gone: nothing else must wait with them.
 
 use std::io;
-use std::os::fd::AsFd;
 
 use gofer_protocol::codec::decode;
 use gofer_protocol::message::{
@@ -51,9 +50,10 @@ fn write(
     }
     let open = cx.connection.fds().open(head.fd)?;
     open.writable()?;
-    let host = open.as_fd();
-    let count = transfer(head.offset, len, |done, offset| {
-        transport.write_file(PWriteHead::LEN + done, len - done, host, offset)
+    let count = open.data(cx.place, |host| {
+        transfer(head.offset, len, |done, offset| {
+            transport.write_file(PWriteHead::LEN + done, len - done, host, offset)
+        })
     })?;
     reply.put(&PWriteReply { count });
     Ok(())
@@ -84,9 +84,10 @@ fn read(
     if PREAD_REPLY_HEAD.saturating_add(len) > cx.connection.max_message_size() {
         return Err(Errno::ENOBUFS);
     }
-    let host = open.as_fd();
-    let count = transfer(request.offset, len, |done, offset| {
-        transport.read_file(PREAD_REPLY_HEAD + done, len - done, host, offset)
+    let count = open.data(cx.place, |host| {
+        transfer(request.offset, len, |done, offset| {
+            transport.read_file(PREAD_REPLY_HEAD + done, len - done, host, offset)
+        })
     })?;
     reply.put(&count);
     reply.bulk = usize::try_from(count).map_err(|_| Errno::EIO)?;

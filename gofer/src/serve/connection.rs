@@ -11,6 +11,7 @@ use gofer_protocol::sync::back_off;
 use gofer_protocol::transport::ServerSocket;
 use gofer_protocol::transport::channel::{ChannelTransport, ServerChannel};
 use gofer_protocol::transport::memory::WindowAllocator;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::interrupt::interrupt;
 use super::{MountPoint, Server, worker};
@@ -88,6 +89,18 @@ impl Connection {
     /// Whether everything of the connection is closed.
     pub fn is_finished(&self) -> bool {
         lock(&self.thread).as_ref().is_none_or(JoinHandle::is_finished)
+    }
+
+    /// Whether the client has left so much unread that a reply has to wait for it.
+    pub fn is_unread(&self) -> bool {
+        let mut socket = [PollFd::new(&self.socket, PollFlags::OUT)];
+        matches!(poll(&mut socket, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })), Ok(0))
+    }
+
+    /// Ends the connection though a reply is under way, which the client does not get.
+    pub fn cut(&self) {
+        // It fails where the client is gone, which is as well.
+        let _ = rustix::net::shutdown(&self.socket, rustix::net::Shutdown::Both);
     }
 
     fn serve_socket(self: Arc<Self>, mut socket: ServerSocket) {

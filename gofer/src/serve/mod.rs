@@ -3,6 +3,7 @@
 mod connection;
 mod dispatch;
 mod interrupt;
+mod oversize;
 mod worker;
 
 use std::os::fd::OwnedFd;

@@ -5,12 +5,13 @@ use std::sync::Arc;
 
 use gofer_protocol::{Ended, Errno, Transport};
 
-use super::Connection;
 use super::dispatch::dispatch;
+use super::{Connection, oversize};
 use crate::handlers::{Context, Reply};
 
 /// Serves `transport` until it ends; says why it did.
 pub(crate) fn serve(connection: &Arc<Connection>, transport: &mut dyn Transport) -> Ended {
+    oversize::is_an_errno();
     let place = match connection.server().proc_fd.enter() {
         Ok(place) => place,
         Err(errno) => return Ended::Host(errno.into()),

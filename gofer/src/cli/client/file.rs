@@ -37,8 +37,7 @@ pub(super) fn get(client: &Client, remote: &OsString, local: &Path, json: bool) 
     let mut target =
         fs::File::create(local).map_err(|error| Failure::new(format_args!("create {}", local.display()), error))?;
     let bytes = download(&file, &mut target, &mut Progress::of(size), remote)?;
-    moved(json, remote, bytes);
-    Ok(())
+    moved(json, remote, bytes)
 }
 
 pub(super) fn put(client: &Client, local: &Path, remote: &OsString, json: bool) -> Result<(), Failure> {
@@ -58,8 +57,7 @@ pub(super) fn put(client: &Client, local: &Path, remote: &OsString, json: bool) 
         progress.show(at);
     }
     file.close().map_err(&fail)?;
-    moved(json, remote, at);
-    Ok(())
+    moved(json, remote, at)
 }
 
 fn open(client: &Client, path: &OsString) -> Result<File, Failure> {
@@ -86,10 +84,8 @@ fn download(file: &File, out: &mut impl Write, progress: &mut Progress, path: &O
     }
 }
 
-fn moved(json: bool, path: &OsString, bytes: u64) {
-    if json {
-        show::print(&show::with(json!({ "bytes": bytes }), &show::json_name(path.as_bytes())));
-    }
+fn moved(json: bool, path: &OsString, bytes: u64) -> Result<(), Failure> {
+    if json { show::line(show::with(json!({ "bytes": bytes }), &show::json_name(path.as_bytes()))) } else { Ok(()) }
 }
 
 /// A line on a terminal that says how far a long transfer has come.
@@ -111,7 +107,8 @@ impl Progress {
         let percent = done.saturating_mul(100).checked_div(self.total).unwrap_or(100).min(100);
         if self.shown.is_some_and(|shown| shown != percent) {
             self.shown = Some(percent);
-            eprint!("\r{percent:3} % of {} MiB", self.total >> 20);
+            // A terminal that is gone is no reason to stop.
+            let _ = write!(io::stderr(), "\r{percent:3} % of {} MiB", self.total >> 20);
         }
     }
 }
@@ -119,7 +116,7 @@ impl Progress {
 impl Drop for Progress {
     fn drop(&mut self) {
         if self.shown.is_some() {
-            eprintln!();
+            let _ = writeln!(io::stderr());
         }
     }
 }

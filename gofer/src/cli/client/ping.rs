@@ -30,13 +30,12 @@ pub(super) fn ping(
             let value = json!({ "p50_ns": trips.p50.as_nanos(), "p99_ns": trips.p99.as_nanos() });
             ((*name).to_owned(), value)
         });
-        show::print(&show::with(json!({ "count": count }), &Map::from_iter(members).into()));
-    } else {
-        for (name, trips) in results {
-            println!("{name:8} p50 {:8.1} us   p99 {:8.1} us", micros(trips.p50), micros(trips.p99));
-        }
+        return show::line(show::with(json!({ "count": count }), &Map::from_iter(members).into()));
     }
-    Ok(())
+    results.iter().try_for_each(|(name, trips)| {
+        let (p50, p99) = (micros(trips.p50), micros(trips.p99));
+        show::line(format_args!("{name:8} p50 {p50:8.1} us   p99 {p99:8.1} us"))
+    })
 }
 
 struct RoundTrips {

@@ -1,9 +1,13 @@
 //! How values look: for people, and as JSON.
 
 use std::borrow::Cow;
+use std::fmt::Display;
+use std::io::{self, Write};
 
 use gofer_protocol::record::{FileMode, FileType, Statx, Timestamp};
 use serde_json::{Value, json};
+
+use super::super::Failure;
 
 /// A name that cannot do anything to a terminal: other than printable UTF-8 is escaped.
 pub(super) fn name(bytes: &[u8]) -> Cow<'_, str> {
@@ -93,9 +97,9 @@ pub(super) fn time(time: Timestamp) -> String {
     format!("{}.{:09}", time.seconds, time.nanoseconds)
 }
 
-/// Prints a value as one line of JSON.
-pub(super) fn print(value: &Value) {
-    println!("{value}");
+/// Prints a line. Standard output may be a full disk, or a pipe that no one reads any more: `println!` would panic.
+pub(super) fn line(text: impl Display) -> Result<(), Failure> {
+    writeln!(io::stdout(), "{text}").map_err(|error| Failure::new("write to standard output", error))
 }
 
 /// Puts the members of `more` into `object`.

@@ -6,8 +6,7 @@ use std::os::unix::fs::MetadataExt;
 use std::os::unix::net::UnixStream;
 use std::process::{Command, Stdio};
 
-use gofer_integration::process::eventually;
-use gofer_integration::{Gofer, Listening, Served};
+use gofer_integration::{Gofer, Listening, Served, eventually};
 use gofer_protocol::Mid;
 
 use super::terminate;

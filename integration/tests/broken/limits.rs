@@ -5,12 +5,10 @@ use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 
 use gofer_integration::child::{can_be_nobody, limit};
-use gofer_integration::client::encoded;
-use gofer_integration::process::eventually;
-use gofer_integration::{Gofer, Raw, Requests, Served, each_way};
-use gofer_protocol::message::{ErrorReply, FAllocateRequest};
+use gofer_integration::{Ask, Gofer, Raw, Served, change, eventually, over_both_on};
+use gofer_protocol::Errno;
+use gofer_protocol::message::SetStatRequest;
 use gofer_protocol::record::StatxMask;
-use gofer_protocol::{Errno, Mid};
 use rustix::process::Resource;
 
 use super::terminate;
@@ -24,18 +22,17 @@ fn beyond_the_largest_file_that_the_process_may_write_a_client_gets_efbig_and_no
     // Room for the windows of four channels, which are files too.
     const LARGEST: u64 = 8 << 20;
     let dir = tempfile::tempdir().expect("a directory");
-    let mut served = Served::started(dir.path(), &[], |command| limit(command, Resource::Fsize, LARGEST));
-    let (inode, open, _) = served.client.create(served.root, "f").expect("create");
-    each_way(&served.client, |client| {
+    let start = || Served::started(dir.path(), &[], |command| limit(command, Resource::Fsize, LARGEST));
+    over_both_on(start, |trial| {
+        let client = trial.client;
+        let (inode, open, _) = client.create(trial.root, "f").expect("create");
         assert_eq!(client.pwrite(open, LARGEST, b"x"), Err(Errno::EFBIG));
-        let reply = client.set_stat(inode.control_fd, |set| (set.mask, set.size) = (StatxMask::SIZE, LARGEST + 1));
-        assert_eq!(reply.expect("a reply").failure_errno, Errno::EFBIG.raw());
-        let allocate = FAllocateRequest { fd: open, mode: 0, offset: 0, length: LARGEST + 1 };
-        let answer = client.try_exchange(Mid::FALLOCATE.0, &encoded(&allocate)).expect("an answer");
-        assert_eq!(answer.decode::<ErrorReply>().errno, Errno::EFBIG.raw());
+        let larger = SetStatRequest { size: LARGEST + 1, ..change(inode.control_fd, StatxMask::SIZE) };
+        assert_eq!(client.set_stat(&larger).expect("a reply").failure_errno, Errno::EFBIG.raw());
+        assert_eq!(client.fallocate(open, 0, 0, LARGEST + 1), Err(Errno::EFBIG));
         assert_eq!(client.pwrite(open, LARGEST - 1, b"x"), Ok(1));
+        client.unlink(trial.root, "f").expect("the server lives");
     });
-    assert!(served.gofer.is_alive());
 }
 
 /// The limit counts the threads of all processes of a user, and a client has five.

@@ -6,31 +6,28 @@ use std::os::unix::net::UnixListener;
 use std::path::Path;
 use std::process::Stdio;
 
-use gofer_integration::process::eventually;
-use gofer_integration::{Gofer, Requests, Served, each_way};
+use gofer_integration::{Ask, Gofer, eventually, over_both};
 use rustix::fs::{CWD, FileType, Mode, OFlags, fcntl_getfl, fcntl_setfl, makedev, mknodat};
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, connect, listen, socket_with};
 
 /// The kernel's log waits for the next line, but for `O_NONBLOCK`: a flag of the description that the client shares.
 #[test]
 fn a_client_cannot_make_the_server_wait_for_a_device_by_the_flags_of_its_donated_descriptor() {
-    let mut served = Served::with(&["--character-device-policy", "passthrough"], |dir| {
+    let prepare = |dir: &Path| {
         let mode = Mode::from_raw_mode(0o666);
         mknodat(CWD, dir.join("kmsg"), FileType::CharacterDevice, mode, makedev(1, 11)).expect("a device (needs root)");
-    });
-    each_way(&served.client, |client| {
-        let device = client.child(served.root, "kmsg").control_fd;
+    };
+    over_both(&["--character-device-policy", "passthrough"], prepare, |trial| {
+        let client = trial.client;
+        let device = client.walk_to(trial.root, "kmsg");
         let (open, fds) = client.open(device, 0).expect("open");
         let ours = File::from(fds.into_iter().next().expect("the device's descriptor"));
         fcntl_setfl(&ours, fcntl_getfl(&ours).expect("flags").difference(OFlags::NONBLOCK)).expect("flags");
         (&ours).seek(SeekFrom::End(0)).expect("the end of the log");
-        // Any answer will do.
+        // Any answer will do, but there must be one.
         let _ = client.pread(open, 0, 1 << 16);
         assert!(client.fstat(device).is_ok());
     });
-    let Served { client, gofer, .. } = &mut served;
-    client.stream.shutdown(std::net::Shutdown::Both).expect("the client leaves");
-    assert!(eventually(|| !gofer.is_alive()), "the connection never ends");
 }
 
 fn clients_that_fill_the_backlog(path: &Path) -> Vec<std::os::fd::OwnedFd> {

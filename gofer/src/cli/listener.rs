@@ -5,12 +5,16 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::FileTypeExt;
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use rustix::fs::{FlockOperation, Mode, OFlags, flock};
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, connect, listen, socket_with};
 
 use super::Failure;
+
+/// How long another server may take to make its socket in the same directory.
+const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Connections that may wait to be accepted.
 const BACKLOG: i32 = 128;
@@ -31,7 +35,10 @@ impl Listener {
             .map_err(|_| refuse(&"the path is too long for a Unix socket (107 bytes at most)"))?;
         // Two servers that find the same stale socket must not both replace it: whoever holds the directory's lock
         // decides alone. The lock goes when the descriptor does.
-        let _lock = lock_directory(path).map_err(|errno| refuse(&errno))?;
+        let _lock = lock_directory(path).map_err(|errno| match errno {
+            Errno::WOULDBLOCK => refuse(&"another process keeps its directory locked (flock)"),
+            errno => refuse(&errno),
+        })?;
         remove_stale(path, &address)?;
         let socket = private_socket(&address).map_err(|errno| refuse(&errno))?;
         let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
@@ -58,8 +65,14 @@ fn lock_directory(path: &Path) -> rustix::io::Result<OwnedFd> {
         _ => Path::new("."),
     };
     let directory = rustix::fs::open(parent, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
-    flock(directory.as_fd(), FlockOperation::LockExclusive)?;
-    Ok(directory)
+    // Any user may lock a directory such as /tmp, for as long as he likes: a server holds it for a moment only.
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        match flock(directory.as_fd(), FlockOperation::NonBlockingLockExclusive) {
+            Err(Errno::WOULDBLOCK) if Instant::now() < deadline => std::thread::sleep(Duration::from_millis(10)),
+            locked => return locked.map(|()| directory),
+        }
+    }
 }
 
 /// Removes a socket that no one listens on; refuses everything else that has the name.

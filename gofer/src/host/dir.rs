@@ -19,6 +19,9 @@ const SHORTEST_RECORD: usize = 24;
 /// Longest entry on the wire for the shortest record: 27 bytes and a name of four.
 const LONGEST_PER_SHORTEST: usize = Dirent::FIXED_LEN + 4;
 
+/// Reads in a row that may yield nothing but dropped entries. A FUSE server can say `.` for ever.
+const MOST_FRUITLESS: u32 = 256;
+
 /// A buffer of this size holds any record with a name of up to 255 bytes.
 const ANY_USUAL_RECORD: usize = 280;
 
@@ -92,6 +95,7 @@ pub(crate) fn list(
     let mut buffer = [MaybeUninit::uninit(); BUFFER];
     let names = mounts.current();
     let mut used = 0;
+    let mut fruitless = 0;
     while used < budget {
         let wanted = (budget - used).min(BUFFER).min(sure_to_fit(out));
         let before = out.len();
@@ -108,6 +112,10 @@ pub(crate) fn list(
                 }
             }
             Err(errno) => return Err(errno),
+        }
+        fruitless = if out.len() == before { fruitless + 1 } else { 0 };
+        if fruitless > MOST_FRUITLESS {
+            return if out.is_empty() { Err(Errno::EIO) } else { Ok(()) };
         }
     }
     Ok(())

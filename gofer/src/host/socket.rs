@@ -65,6 +65,12 @@ fn take_identity(uid: Uid, gid: Gid) -> rustix::io::Result<()> {
     if let Some(uid) = uid {
         let (real, saved) = (rustix::process::getuid(), rustix::process::geteuid());
         rustix::thread::set_thread_res_uid(real, rustix::thread::Uid::from_raw(uid), saved)?;
+        if uid != 0 {
+            // The kernel takes capabilities away only from who was root. They would open sockets that the ids may not.
+            let kept = rustix::thread::capabilities(None)?;
+            let effective = rustix::thread::CapabilitySet::empty();
+            rustix::thread::set_capabilities(None, rustix::thread::CapabilitySets { effective, ..kept })?;
+        }
     }
     Ok(())
 }

@@ -77,3 +77,16 @@ fn a_server_that_gets_no_thread_to_start_with_fails_with_exit_code_1() {
         assert_eq!(gofer.child().wait().expect("it ends").code(), Some(1), "{threads} threads");
     }
 }
+
+/// Whoever may open a directory may lock it for ever.
+#[test]
+fn a_directory_that_someone_keeps_locked_is_a_sentence_after_a_while() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let held = std::fs::File::open(dir.path()).expect("the directory");
+    held.lock().expect("a lock");
+    let mut command = Command::new(Gofer::binary());
+    command.arg("serve").arg("--root").arg(dir.path()).arg("--socket").arg(dir.path().join("s"));
+    let output = command.output().expect("gofer starts");
+    assert_eq!(output.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("keeps its directory locked"));
+}

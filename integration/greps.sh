@@ -31,7 +31,7 @@ for test in $(grep -ohE '`[a-z0-9]+(_[a-z0-9]+){2,}`' docs/parity.md docs/known-
 done
 
 # Every flag is explained where people look for it.
-for flag in $(sed -n 's/^    #\[arg(long.*$/&/p' gofer/src/cli/serve.rs >/dev/null; grep -A3 '#\[arg(' gofer/src/cli/serve.rs |
+for flag in $(grep -A3 '#\[arg(' gofer/src/cli/serve.rs |
     sed -n 's/^ *\(pub \)\?\([a-z_]*\): .*,$/\2/p' | tr _ -); do
     grep -q -- "--$flag" README.md || refuse "flag of serve not in README.md" "--$flag"
 done

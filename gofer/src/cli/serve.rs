@@ -21,19 +21,19 @@ const REST: Duration = Duration::from_millis(100);
 #[derive(Debug, clap::Args)]
 #[command(group = ArgGroup::new("where").required(true))]
 pub(super) struct Args {
-    /// Directory to serve.
+    /// Directory to serve; a file of another type is served as a root without entries.
     #[arg(long, value_name = "DIR")]
     root: PathBuf,
     /// Socket to listen on; made with mode 0600, replaced if no server listens there, removed at the end.
     #[arg(long, value_name = "PATH", group = "where")]
     socket: Option<PathBuf>,
-    /// Connected socket, inherited, to serve a single client on.
+    /// Inherited, connected stream socket, above 2, to serve a single client on; ends with the client.
     #[arg(long, value_name = "N", group = "where")]
     fd: Option<RawFd>,
     /// Refuse everything that changes files.
     #[arg(long)]
     readonly: bool,
-    /// What clients may do with sockets of the host.
+    /// What clients may do with sockets of the host: connect (open), bind (create), both (all).
     #[arg(long, value_name = "WHAT", default_value = "none")]
     host_uds: HostUds,
     /// Whether clients may open FIFOs of the host.
@@ -110,17 +110,19 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
     crate::log::start(if args.verbose { tracing::Level::DEBUG } else { tracing::Level::INFO });
     let inherited = args.fd.map(inherited::connected_socket).transpose()?;
     let service = Service::new(args)?;
+    // Removes the socket on its way out, whatever the result is.
+    let listening = args.socket.as_deref().map(Listener::bind).transpose()?;
     let open_files = limits::raise_open_files();
     let root = args.root.display();
     tracing::info!("serving {root} unconfined, with all rights of this user, up to {open_files} descriptors");
     // What parsing the command line took lies below what lives on: 12 KiB of an idle server.
     gofer::memory::give_back();
-    match (inherited, &args.socket) {
+    match (inherited, listening) {
         (Some(socket), _) => run_until_done(service.serve_one(socket)),
-        (None, Some(path)) => {
-            // Removes the socket on its way out, whatever the result is.
-            let (_file, listener) = Listener::bind(path)?;
-            run_until_done(service.serve_many(listener))
+        (None, Some((file, listener))) => {
+            let result = run_until_done(service.serve_many(listener));
+            drop(file);
+            result
         }
         (None, None) => Err(Failure::sentence("neither --socket nor --fd is given")),
     }

@@ -7,7 +7,9 @@ mod show;
 mod tree;
 
 use std::ffi::OsString;
+use std::io::ErrorKind;
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 
 use clap::Subcommand;
@@ -20,11 +22,11 @@ pub(super) struct Args {
     /// Socket of the server.
     #[arg(long, value_name = "PATH")]
     socket: PathBuf,
-    /// Print JSON, for programs.
-    #[arg(long)]
+    /// Print JSON, for programs: an object a line. (cat prints what the files hold.)
+    #[arg(long, global = true)]
     json: bool,
     /// Send everything over the socket.
-    #[arg(long)]
+    #[arg(long, global = true)]
     no_channels: bool,
     #[command(subcommand)]
     action: Action,
@@ -53,14 +55,16 @@ enum Action {
     },
     /// Copy a file from the server.
     Get {
+        /// File of the server.
         remote: OsString,
-        /// Created, or replaced.
+        /// File of this host; created, or replaced.
         local: PathBuf,
     },
     /// Copy a file to the server.
     Put {
+        /// File of this host.
         local: PathBuf,
-        /// Created, or replaced.
+        /// File of the server; created, or replaced.
         remote: OsString,
     },
     /// Create directories.
@@ -80,7 +84,12 @@ enum Action {
         dir: bool,
     },
     /// Move a file or a directory; replaces what has the new name.
-    Mv { from: OsString, to: OsString },
+    Mv {
+        /// What is there now.
+        from: OsString,
+        /// Its new path.
+        to: OsString,
+    },
     /// Measure round trips, over the socket and over a channel.
     Ping {
         /// Round trips.
@@ -107,14 +116,22 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
 }
 
 fn connect(args: &Args, channels: usize) -> Result<Client, Failure> {
-    Client::connect(&args.socket, &Options { channels }).map_err(|error| {
-        let hint = match error.errno().name() {
-            Some("ENOENT") => " (no server has made it)",
-            Some("ECONNREFUSED") => " (no server listens there any more)",
-            Some("EACCES") => " (only the user that runs the server may connect)",
+    let action = format!("connect to {}", args.socket.display());
+    let socket = UnixStream::connect(&args.socket).map_err(|error| {
+        let hint = match error.kind() {
+            ErrorKind::NotFound => " (no server has made it)",
+            ErrorKind::ConnectionRefused => " (no server listens there)",
+            ErrorKind::PermissionDenied => " (only the user that runs the server may connect)",
             _ => "",
         };
-        Failure::sentence(format!("cannot connect to {}: {error}{hint}", args.socket.display()))
+        Failure::new(&action, format_args!("{error}{hint}"))
+    })?;
+    Client::over(socket, &Options { channels }).map_err(|error| match error.kind() {
+        // A server that has enough clients says nothing else.
+        gofer_protocol::client::ErrorKind::Connection(_) => {
+            Failure::new(&action, format_args!("{error} (no LISAFS server, or one that has enough clients)"))
+        }
+        _ => Failure::new(&action, error),
     })
 }
 

@@ -84,6 +84,18 @@ impl<'a> Decoder<'a> {
         Ok(value)
     }
 
+    /// Takes a 16-bit count and that many `T`s of any length, and returns the count and the bytes behind it: every
+    /// element in them is known to decode.
+    pub(crate) fn counted<T: Wire<'a>>(&mut self) -> Result<(u16, &'a [u8]), Malformed> {
+        let count: u16 = self.take()?;
+        let whole = self.rest;
+        for _ in 0..count {
+            let _: T = self.take()?;
+        }
+        let len = whole.len() - self.rest.len();
+        Ok((count, whole.get(..len).ok_or(Malformed)?))
+    }
+
     /// Takes whatever `T` is.
     ///
     /// # Errors
@@ -239,13 +251,8 @@ impl fmt::Debug for StringArray<'_> {
 
 impl<'a> Wire<'a> for StringArray<'a> {
     fn take(input: &mut Decoder<'a>) -> Result<Self, Malformed> {
-        let count: u16 = input.take()?;
-        let whole = input.rest();
-        for _ in 0..count {
-            let _: SizedString<'_> = input.take()?;
-        }
-        let len = whole.len() - input.rest().len();
-        Ok(Self { count, encoded: whole.get(..len).ok_or(Malformed)? })
+        let (count, encoded) = input.counted::<SizedString<'_>>()?;
+        Ok(Self { count, encoded })
     }
 
     fn put(&self, out: &mut Vec<u8>) {

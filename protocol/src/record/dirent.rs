@@ -83,13 +83,8 @@ impl fmt::Debug for Dirents<'_> {
 
 impl<'a> Wire<'a> for Dirents<'a> {
     fn take(input: &mut Decoder<'a>) -> Result<Self, Malformed> {
-        let count: u16 = input.take()?;
-        let whole = input.rest();
-        for _ in 0..count {
-            let _: Dirent<'_> = input.take()?;
-        }
-        let len = whole.len() - input.rest().len();
-        Ok(Self { count, encoded: whole.get(..len).ok_or(Malformed)? })
+        let (count, encoded) = input.counted::<Dirent<'_>>()?;
+        Ok(Self { count, encoded })
     }
 
     fn put(&self, out: &mut Vec<u8>) {

@@ -7,9 +7,9 @@ use gofer_protocol::message::{LinkAtRequest, MkdirAtRequest, MknodAtRequest, Sym
 use gofer_protocol::record::{FileType, Inode};
 use gofer_protocol::{Errno, FdId, Gid, Uid};
 
-use super::{Context, Reply, publish, served_type};
+use super::{Context, Reply, or_undo, publish, served_type};
 use crate::fd::ControlFd;
-use crate::host::remove::{Removal, unlink};
+use crate::host::remove::Removal;
 use crate::host::{FileName, attr, create, open};
 use crate::tree::RenameShared;
 
@@ -87,10 +87,7 @@ impl<'n> New<'n> {
         let _guarantee = self.dir.node().write(&positions);
         self.dir.not_deleted()?;
         create(&self.dir, self.name)?;
-        let child = self.publish(cx, owner, &positions).inspect_err(|_| {
-            // Best effort: the client is told that nothing was made.
-            let _ = unlink(&*self.dir, self.name, undo);
-        })?;
+        let child = or_undo(self.publish(cx, owner, &positions), &self.dir, self.name, undo)?;
         reply.put(&child);
         Ok(())
     }

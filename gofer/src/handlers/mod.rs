@@ -22,7 +22,8 @@ use gofer_protocol::record::{FileType, Inode, Statx};
 use gofer_protocol::{Errno, Mid, Wire};
 
 use crate::fd::{ControlFd, Fd};
-use crate::host::Place;
+use crate::host::remove::{Removal, unlink};
+use crate::host::{FileName, Place};
 use crate::serve::Connection;
 use crate::tree::Tree;
 
@@ -85,6 +86,14 @@ fn served_type(stat: &Statx) -> Result<FileType, Errno> {
         None | Some(FileType::BlockDevice) => Err(Errno::EPERM),
         Some(file_type) => Ok(file_type),
     }
+}
+
+/// Passes on what became of a new name, and removes the name again if that is an error: the client is told that nothing
+/// was made. Best effort, for the first error is the one to tell.
+fn or_undo<T>(made: Result<T, Errno>, dir: &ControlFd, name: FileName<'_>, removal: Removal) -> Result<T, Errno> {
+    made.inspect_err(|_| {
+        let _ = unlink(dir, name, removal);
+    })
 }
 
 /// Gives `control` a number and says both.

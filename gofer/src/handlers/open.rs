@@ -7,10 +7,10 @@ use gofer_protocol::codec::decode;
 use gofer_protocol::message::{CloseRequest, OpenAtReply, OpenAtRequest, OpenCreateAtReply, OpenCreateAtRequest};
 use gofer_protocol::record::{FileType, Inode};
 
-use super::{Context, Reply};
+use super::{Context, Reply, or_undo};
 use crate::fd::{ControlFd, Fd, OpenFd};
 use crate::host::open::{self, Access};
-use crate::host::remove::{Removal, unlink};
+use crate::host::remove::Removal;
 use crate::host::{FileName, attr};
 use crate::{HostFifo, Policy};
 
@@ -103,10 +103,7 @@ pub(crate) fn open_create_at(cx: &Context<'_>, payload: &[u8], reply: &mut Reply
         let (control_fd, open_fd) = fds.insert_pair(Fd::Control(control), Fd::Open(open))?;
         Ok((OpenCreateAtReply { child: Inode { control_fd, stat }, open_fd }, donated))
     };
-    let (created, donated) = made().inspect_err(|_: &Errno| {
-        // Best effort: the client is told that nothing was made.
-        let _ = unlink(&*dir, name, Removal::File);
-    })?;
+    let (created, donated) = or_undo(made(), &dir, name, Removal::File)?;
     reply.fds.extend(donated);
     reply.put(&created);
     Ok(())

@@ -9,9 +9,9 @@ use gofer_protocol::message::{
 use gofer_protocol::record::{FileType, Inode};
 use gofer_protocol::{Errno, FdId};
 
-use super::{Context, Reply, served_type};
+use super::{Context, Reply, or_undo, served_type};
 use crate::fd::{BoundSocket, ControlFd, Fd};
-use crate::host::remove::{Removal, unlink};
+use crate::host::remove::Removal;
 use crate::host::{FileName, attr, open, socket};
 
 /// Connects to a socket of the host and donates the connection.
@@ -80,10 +80,7 @@ pub(crate) fn bind_at(cx: &Context<'_>, payload: &[u8], reply: &mut Reply) -> Re
         let (control_fd, bound_fd) = fds.insert_pair(Fd::Control(control), Fd::Bound(socket))?;
         Ok((BindAtReply { child: Inode { control_fd, stat }, bound_fd }, donated))
     };
-    let (created, donated) = made().inspect_err(|_: &Errno| {
-        // Best effort: the client is told that nothing was made.
-        let _ = unlink(&*dir, name, Removal::File);
-    })?;
+    let (created, donated) = or_undo(made(), &dir, name, Removal::File)?;
     reply.fds.push(donated);
     reply.put(&created);
     Ok(())

@@ -41,7 +41,7 @@ fn admit(connection: &Connection, header: Header, closing: bool) -> Result<(), E
     if closing {
         return Err(Errno::ECONNRESET);
     }
-    if header.mid.name().is_none() || matches!(header.mid, Mid::ERROR | Mid::FLUSH) {
+    if !is_served(header.mid) {
         return Err(Errno::EOPNOTSUPP);
     }
     if connection.policy().read_only && header.mid.changes_files() {
@@ -99,14 +99,18 @@ fn handle(
     Ok(handler(cx, payload, reply))
 }
 
-/// All but Error, which is no request, and Flush, which no server needs.
+/// All but Error, which is no request, and Flush, which no server needs. The numbers have no gaps.
+const fn is_served(mid: Mid) -> bool {
+    (mid.0 as usize) < Mid::ALL.len() && mid.0 != Mid::ERROR.0 && mid.0 != Mid::FLUSH.0
+}
+
 const fn supported() -> [Mid; 32] {
     let mut all = [Mid(0); 32];
     let (mut from, mut to) = (0, 0);
     while from < Mid::ALL.len() {
         let mid = Mid::ALL[from];
         from += 1;
-        if mid.0 != Mid::ERROR.0 && mid.0 != Mid::FLUSH.0 {
+        if is_served(mid) {
             all[to] = mid;
             to += 1;
         }

@@ -14,6 +14,7 @@
 #![deny(unsafe_code)]
 
 mod config;
+pub mod contract;
 mod fd;
 mod handlers;
 mod host;

@@ -1,7 +1,10 @@
 //! The `gofer` command: serves directories over LISAFS, and talks to such servers.
 
 mod cli;
+mod confine;
 mod log;
+mod prepare;
+mod process;
 
 use std::process::ExitCode;
 

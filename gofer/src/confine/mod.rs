@@ -1,0 +1,1 @@
+//! What the process may still do once it serves: capabilities, limits, root, system calls.

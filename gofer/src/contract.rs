@@ -1,5 +1,5 @@
-//! What `runsc` and its gofer agree on beside the protocol: the generations of the command line, and the configuration of
-//! a mount.
+//! What `runsc` and its gofer agree on beside the protocol: the generations of the command line, and the
+//! configuration of a mount.
 
 use std::fmt;
 

@@ -26,8 +26,8 @@ pub(super) struct Unowned(Vec<RawFd>);
 impl Unowned {
     /// Claims numbers. The error is the one that cannot be claimed, and why; nothing has been done then.
     ///
-    /// Calling it while anything else in the process owns one of the numbers would end in a double close: the one caller
-    /// is the parser of the command line, before the process has opened anything.
+    /// Calling it while anything else in the process owns one of the numbers would end in a double close: the one
+    /// caller is the parser of the command line, before the process has opened anything.
     pub(super) fn claim(numbers: Vec<RawFd>) -> Result<Self, (RawFd, &'static str)> {
         for (index, &number) in numbers.iter().enumerate() {
             if number <= 2 {
@@ -75,7 +75,8 @@ fn close_range(first: u32, last: u32) -> io::Result<()> {
     if first > last {
         return Ok(());
     }
-    // SAFETY: the call takes numbers and touches no memory. That nobody owns what it closes is `close_others`' condition.
+    // SAFETY: the call takes numbers and touches no memory. That nobody owns what it closes is the condition of
+    // `close_others`.
     let result = unsafe { libc::syscall(libc::SYS_close_range, first, last, 0) };
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
@@ -86,4 +87,37 @@ fn borrow<'a>(number: RawFd) -> BorrowedFd<'a> {
     // SAFETY: `borrow_raw` asks that the descriptor is open while it is borrowed. The callers above use it for one call
     // to the kernel each, which answers EBADF if it is not, and touches nothing else. -1 is excluded by them.
     unsafe { BorrowedFd::borrow_raw(number) }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::Command;
+
+    use super::*;
+
+    /// Runs in a process of its own, since it closes what the test runner holds.
+    #[test]
+    fn inherited_descriptors_that_are_not_kept_are_closed() {
+        const INSIDE: &str = "TEST_CLOSES_DESCRIPTORS";
+        if std::env::var_os(INSIDE).is_none() {
+            let mut test = Command::new(std::env::current_exe().unwrap());
+            test.args(["--exact", "process::descriptors::tests::inherited_descriptors_that_are_not_kept_are_closed"]);
+            let output = test.args(["--nocapture"]).env(INSIDE, "1").output().unwrap();
+            let text = String::from_utf8_lossy(&output.stdout).into_owned();
+            assert!(output.status.success() && text.contains("descriptors: [0, 1, 2, 40, 44]"), "{text}");
+            return;
+        }
+        let file = std::fs::File::open("/dev/null").unwrap();
+        let copy = |number| {
+            let fd = rustix::io::fcntl_dupfd_cloexec(&file, number).unwrap();
+            assert_eq!(fd.as_raw_fd(), number);
+            fd
+        };
+        let all: Vec<OwnedFd> = (40..=45).map(copy).collect();
+        close_others(&[&all[4], &all[0]]).unwrap();
+        let open: Vec<RawFd> = (0..100).filter(|&number| is_open(number)).collect();
+        println!("descriptors: {open:?}");
+        // Most of what `all` owns is gone.
+        std::process::exit(0);
+    }
 }

@@ -109,7 +109,7 @@ pub(crate) fn parse<'a>(
         if bytes == b"--" {
             return Ok(arguments);
         }
-        let body = bytes.strip_prefix(b"--").unwrap_or(&bytes[1..]);
+        let body = bytes.strip_prefix(b"--").unwrap_or_else(|| &bytes[1..]);
         if matches!(body[0], b'-' | b'=') {
             return Err(Bad::Syntax(lossy(bytes)));
         }

@@ -1,7 +1,7 @@
 //! Global flags of `runsc`, which precede the word `gofer`: the union of all generations, whoever sends them.
 //!
-//! Most mean nothing to a gofer, but a name that is not here comes from a generation that nobody tested, and such a flag
-//! could be a policy. Values that mean nothing are checked for syntax only: it tells where the next flag begins.
+//! Most mean nothing to a gofer, but a name that is not here comes from a generation that nobody tested, and such
+//! a flag could be a policy. Values that mean nothing are checked for syntax only: it tells where the next flag begins.
 
 use super::flags::{Flag, Kind};
 

@@ -172,8 +172,8 @@ impl Timestamp {
         (seconds / 3600, seconds / 60 % 60, seconds % 60)
     }
 
-    /// Year, month, day, in the Gregorian calendar. Years begin in March here until the end, so that a leap day is the last
-    /// day of one, and 400 years are 146,097 days.
+    /// Year, month, day, in the Gregorian calendar. Years begin in March here until the end, so that a leap day is the
+    /// last day of one, and 400 years are 146,097 days.
     fn date(self) -> (u64, u64, u64) {
         let days = self.0.as_secs() / 86_400 + 719_468;
         let (era, day) = (days / 146_097, days % 146_097);

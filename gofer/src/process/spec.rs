@@ -74,8 +74,8 @@ pub(crate) struct Hook {
 impl Spec {
     /// Reads `config.json` from its beginning.
     ///
-    /// `runsc` has validated the same file, so only what protects this process is checked: its size, its form, a root, and
-    /// absolute destinations.
+    /// `runsc` has validated the same file, so only what protects this process is checked: its size, its form, a root,
+    /// and absolute destinations.
     pub(crate) fn read(fd: &OwnedFd, bundle: &Path) -> Result<Self, StartError> {
         let refuse = |cause: &dyn Display| StartError::new("read the container's specification", cause);
         rustix::fs::seek(fd, rustix::fs::SeekFrom::Start(0)).map_err(|errno| refuse(&errno))?;
@@ -153,8 +153,8 @@ impl Hook {
     }
 }
 
-/// A relative path gets the bundle's prefix, as Go joins paths: `.` and `..` go by the text, since what `runsc` compares
-/// later was made that way.
+/// A relative path gets the bundle's prefix, as Go joins paths: `.` and `..` go by the text, since what `runsc`
+/// compares later was made that way.
 fn in_bundle(bundle: &Path, path: impl AsRef<Path>) -> PathBuf {
     if path.as_ref().is_absolute() {
         return path.as_ref().to_owned();
@@ -276,7 +276,8 @@ mod tests {
             r#"{"root":{"path":"/r","readonly":true},"process":{"cwd":"/w","env":["A=B"]},"annotations":{"k":"v"},
                 "linux":{"rootfsPropagation":"rslave","devices":[{"path":"/dev/null"}]},
                 "hooks":{"createContainer":[{"path":"/h","args":["h"],"env":[],"timeout":3}],"prestart":null},
-                "mounts":[{"destination":"/a","uidMappings":[{}],"gidMappings":[{}]},{"destination":"/b","uidMappings":[{}]}]}"#,
+                "mounts":[{"destination":"/a","uidMappings":[{}],"gidMappings":[{}]},
+                    {"destination":"/b","uidMappings":[{}]}]}"#,
         )
         .unwrap();
         assert!(spec.root.readonly);

@@ -17,8 +17,8 @@ pub(crate) use dispatch::SUPPORTED;
 
 use gofer_protocol::Errno;
 
-use crate::host::{FileName, ProcFd};
 use crate::host::mounts::MountTable;
+use crate::host::{FileName, ProcFd};
 use crate::tree::{Node, Tree};
 use crate::{Limits, Policy};
 
@@ -100,10 +100,9 @@ impl Server {
         }
         let positions = self.tree.shared();
         let names = path.components().filter(|component| *component != Component::RootDir);
-        names.map(|component| FileName::new(component.as_os_str().as_bytes())).try_fold(
-            Arc::clone(self.tree.root()),
-            |parent, name| Ok(self.tree.child((&parent, name?), &positions)),
-        )
+        names
+            .map(|component| FileName::new(component.as_os_str().as_bytes()))
+            .try_fold(Arc::clone(self.tree.root()), |parent, name| Ok(self.tree.child((&parent, name?), &positions)))
     }
 
     /// Serves one client on the connected stream socket `socket`, from its own thread, until it leaves.

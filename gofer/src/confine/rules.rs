@@ -90,10 +90,16 @@ fn threads() -> impl Iterator<Item = Rule> {
         .chain(only(libc::SYS_futex, [&futex[0], &futex[1], &futex[2]]))
         .chain(any([libc::SYS_set_robust_list, libc::SYS_rseq, libc::SYS_sched_yield, libc::SYS_sched_getaffinity]))
         .chain(any([libc::SYS_gettid, libc::SYS_getpid]))
-        .chain(only(libc::SYS_prctl, [&[Int(0, libc::PR_SET_NAME)], &[Int(0, PR_SET_VMA), Is(1, 0)]]))
+        .chain(only(
+            libc::SYS_prctl,
+            [&[Int(0, libc::PR_SET_NAME)], &[Int(0, PR_SET_VMA), Is(1, 0)], &[Int(0, PR_GET_AUXV)]],
+        ))
         .chain(any([libc::SYS_rt_sigaction, libc::SYS_rt_sigprocmask, libc::SYS_rt_sigreturn, libc::SYS_sigaltstack]))
         .chain(only(libc::SYS_tgkill, [&[Int(0, itself)]]))
 }
+
+/// The page size and the like, for packet windows (Linux 6.4).
+const PR_GET_AUXV: c_int = 0x4155_5856;
 
 /// Names anonymous memory, with 0 as its second argument (Linux 5.17).
 const PR_SET_VMA: c_int = 0x5356_4d41;

@@ -44,6 +44,8 @@ pub(crate) const GLOBALS: &[Flag] = &[
     Flag::new("gso", Kind::Bool),
     Flag::new("gvisor-gro", Kind::BoolOrDuration),
     Flag::new("gvisor-marker-file", Kind::Bool),
+    Flag::new("h", Kind::Bool),
+    Flag::new("help", Kind::Bool),
     Flag::new("host-fifo", Kind::Text),
     Flag::new("host-settings", Kind::Text),
     Flag::new("host-uds", Kind::Text),
@@ -123,6 +125,7 @@ pub(crate) const GLOBALS: &[Flag] = &[
     Flag::new("trace", Kind::Text),
     Flag::new("traceback", Kind::Text),
     Flag::new("tx-checksum-offload", Kind::Bool),
+    Flag::new("version", Kind::Bool),
     Flag::new("vfs2", Kind::Bool),
     Flag::new("watchdog-action", Kind::Text),
 ];

@@ -117,6 +117,8 @@ fn unknown_flags_and_malformed_integers_are_refused_by_name() {
         (format!("{} --spec-fd=x", e24()), "--spec-fd", 128),
         (format!("{} --spec-fd", e24()), "--spec-fd", 128),
         (format!("--host-uds=some {}", e24()), "--host-uds", 128),
+        (format!("--version {}", e24()), "--version", 128),
+        (format!("-h {}", e24()), "--h", 128),
         ("--debug boot".to_owned(), "boot", 128),
         ("--debug".to_owned(), "sub-command", 128),
     ] {

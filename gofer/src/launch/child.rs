@@ -93,7 +93,7 @@ impl Step {
 }
 
 /// Clones the process, which then waits for [`Held::go`].
-pub(super) fn spawn(plan: Plan) -> Result<Held, LaunchError> {
+pub(super) fn spawn(plan: &Plan) -> Result<Held, LaunchError> {
     let failed = |step: &'static str| move |errno: Errno| LaunchError::new(step, errno);
     let null = rustix::fs::open("/dev/null", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty());
     let null = null.map_err(failed("open /dev/null"))?;
@@ -199,13 +199,11 @@ fn execute(child: &Child<'_>) -> ! {
             fail(child, Step::Root);
         }
     }
-    let mut number = 0;
-    for &descriptor in child.numbers {
+    for (number, &descriptor) in (0..).zip(child.numbers) {
         // SAFETY: dup2(2) takes integers; it clears close-on-exec on the copy.
         if unsafe { libc::dup2(descriptor, number) } < 0 {
             fail(child, Step::Descriptors);
         }
-        number += 1;
     }
     // Rust's start-up ignores SIGPIPE, and that would be inherited.
     // SAFETY: signal(2) with the default disposition installs no function.
@@ -218,8 +216,10 @@ fn execute(child: &Child<'_>) -> ! {
 
 /// Tells the parent what failed, and ends.
 fn fail(child: &Child<'_>, step: Step) -> ! {
+    // SAFETY: takes nothing and returns a pointer.
+    let errno = unsafe { libc::__errno_location() };
     // SAFETY: the location is valid for as long as the thread lives.
-    let errno = unsafe { *libc::__errno_location() };
+    let errno = unsafe { *errno };
     let report = [step as i32, errno];
     // SAFETY: `report` has the bytes that are written.
     unsafe { libc::write(child.hold, report.as_ptr().cast(), size_of_val(&report)) };

@@ -252,7 +252,7 @@ fn started(launcher: Launcher, argv: Argv) -> Result<(Pid, OwnedFd), LaunchError
         let strings = strings.into_iter().map(CString::new).collect::<Result<_, _>>();
         strings.map_err(|error| LaunchError::new("pass an argument or a variable", error))
     };
-    let held = child::spawn(Plan {
+    let held = child::spawn(&Plan {
         path: path(&launcher.executable)?,
         argv: strings(argv.words.into_iter().map(String::into_bytes).collect())?,
         environment: strings(environment.into_iter().map(OsString::into_vec).collect())?,

@@ -23,6 +23,7 @@ pub(crate) struct Step {
     name: &'static str,
     second: &'static str,
     number: u64,
+    permissions: u16,
 }
 
 /// Its message.
@@ -117,6 +118,7 @@ impl Step {
             name: *random.one_of::<&'static str>(&NAMES),
             second: *random.one_of::<&'static str>(&NAMES),
             number: random.number(),
+            permissions: *random.one_of(permissions(generation)),
         }
     }
 
@@ -124,7 +126,7 @@ impl Step {
     pub(crate) fn ask(&self, client: &Raw, slots: &mut [FdId; SLOTS]) -> Outcome {
         let (fd, other) = (slots[self.slot], slots[self.other]);
         let (name, second, number) = (self.name, self.second, self.number);
-        let permissions = [0o644, 0o600, 0o755, 0o4711][usize::try_from(number % 4).expect("small")];
+        let permissions = self.permissions;
         let mut donated = Vec::new();
         let mut made = None;
         let mut with = |inode: gofer_protocol::record::Inode| {
@@ -213,6 +215,14 @@ impl Step {
             2 => gofer_protocol::message::SetStatRequest { mtime: time, ..change(fd, StatxMask::MTIME) },
             _ => gofer_protocol::message::SetStatRequest { uid: gofer_protocol::Uid(7), ..change(fd, StatxMask::UID) },
         }
+    }
+}
+
+/// Permissions of new files. The originals of E22 and E24 lose set-user-id to the chown that follows a creation.
+fn permissions(generation: Generation) -> &'static [u16] {
+    match generation {
+        Generation::E22 | Generation::E24 => &[0o644, 0o600, 0o755],
+        Generation::E26 => &[0o644, 0o600, 0o755, 0o4711],
     }
 }
 

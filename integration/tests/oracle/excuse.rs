@@ -9,6 +9,8 @@ pub(crate) fn reason(step: &Step, stock: &Outcome, ours: &Outcome) -> Option<&'s
     match (step.kind, &stock.result, &ours.result) {
         // D9: a descriptor of a removed file.
         (Kind::ReadLink | Kind::ListXattr, Ok(_), Err(Errno::EINVAL)) => Some("reading a removed link"),
+        // E22 and E24 open no removed file again; E26 and ours do.
+        (Kind::Open, Err(Errno::EINVAL), Ok(_)) => Some("opening a removed file"),
         (Kind::SetStat, Ok(stock), Ok(ours)) => set_stat(stock, ours),
         _ => None,
     }

@@ -54,7 +54,12 @@ fn run(generation: Generation, steps: &[Step]) -> Result<(), String> {
     let mut pair = Pair::new(generation);
     for (number, step) in steps.iter().enumerate() {
         let (stock, ours) = pair.both(step);
-        if stock != ours && excuse::reason(step, &stock, &ours).is_none() {
+        if stock == ours {
+            continue;
+        }
+        // One of them may have made a descriptor: without it both go on from the same state.
+        pair.forget(step);
+        if excuse::reason(step, &stock, &ours).is_none() {
             return Err(format!("{number}: {step:?}\n  original: {stock:?}\n  ours:     {ours:?}"));
         }
     }

@@ -55,6 +55,13 @@ impl Pair {
         (self.stock.ask(step), self.ours.ask(step))
     }
 
+    /// Empties the slot that a step may have filled.
+    pub(crate) fn forget(&mut self, step: &Step) {
+        for side in [&mut self.stock, &mut self.ours] {
+            side.client.close(&[std::mem::replace(&mut side.slots[step.into], FdId(0))]);
+        }
+    }
+
     pub(crate) fn trees(&self) -> (Vec<String>, Vec<String>) {
         (tree::lines(&self.dir.path().join("stock")), tree::lines(&self.dir.path().join("ours")))
     }

@@ -19,7 +19,7 @@ pub(crate) struct Step {
     slot: usize,
     other: usize,
     /// Where a new descriptor goes.
-    into: usize,
+    pub(crate) into: usize,
     name: &'static str,
     second: &'static str,
     number: u64,

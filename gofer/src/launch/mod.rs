@@ -127,8 +127,7 @@ impl Launcher {
         self
     }
 
-    /// The directory of a cgroup, version 1 or 2, that the gofer is put into before it runs. May be called once for
-    /// each hierarchy; the last of several is what counts.
+    /// The directory of a cgroup, version 1 or 2, that the gofer is put into before it runs.
     #[must_use]
     pub fn cgroup(mut self, directory: impl Into<PathBuf>) -> Self {
         self.cgroup = Some(directory.into());

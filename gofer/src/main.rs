@@ -9,5 +9,7 @@ mod process;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
+    // Whoever comes here does not become the payload any more.
+    gofer_early::unmap_payload();
     cli::run()
 }

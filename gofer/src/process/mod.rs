@@ -1,6 +1,7 @@
 //! The gofer of a `runsc` container: from its arguments to its end.
 
 pub(crate) mod args;
+pub(crate) mod hand_over;
 pub(crate) mod spec;
 
 use std::fmt;

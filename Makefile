@@ -5,7 +5,7 @@ CARGO ?= cargo
 TRIPLE := $(shell rustc -vV | sed -n 's/^host: //p')
 RELEASE := target/$(TRIPLE)/release/gofer
 
-.PHONY: help run build check fmt clippy docs deny greps test test-units test-loom test-integration test-long bench setup vm clean
+.PHONY: help run build check fmt clippy docs deny greps early test test-units test-loom test-integration test-long bench setup vm clean
 
 help:
 	@echo "make run        build, serve a sample directory and show what a client sees"
@@ -20,7 +20,7 @@ run: build
 build:
 	$(CARGO) build --release --locked -p gofer
 
-check: fmt clippy docs deny greps
+check: fmt clippy docs deny greps early
 
 fmt:
 	@rustup component add rustfmt clippy >/dev/null 2>&1 || true
@@ -41,6 +41,10 @@ deny:
 
 greps:
 	@integration/greps.sh
+
+# Whatever runs before libc must not need it.
+early: build
+	@integration/early.sh $(RELEASE)
 
 test: setup vm test-units test-loom test-integration
 	@echo "make test: all passed"

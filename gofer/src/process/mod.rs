@@ -5,6 +5,7 @@ mod descriptors;
 pub(crate) mod environment;
 mod flags;
 mod globals;
+pub(crate) mod hand_over;
 pub(crate) mod log;
 pub(crate) mod spec;
 

@@ -17,9 +17,6 @@ pub struct Sandbox {
     read_only: bool,
 }
 
-/// Name of the only container of a sandbox; its state directory is its own.
-const CONTAINER: &str = "parity";
-
 impl Sandbox {
     /// Of `program`, which behaves as `runsc`; `directfs` is for generations that have it.
     ///
@@ -83,7 +80,7 @@ impl Sandbox {
     #[must_use]
     pub fn run(&self, script: &str) -> Output {
         self.write_spec(script);
-        self.runsc(&["run", &self.bundle(), CONTAINER])
+        self.runsc(&["run", &self.bundle(), &self.id()])
     }
 
     /// Creates and starts a container of a shell script.
@@ -92,7 +89,7 @@ impl Sandbox {
     /// If runsc fails.
     pub fn start(&self, script: &str) {
         self.write_spec(script);
-        for arguments in [&["create", &self.bundle(), CONTAINER][..], &["start", CONTAINER]] {
+        for arguments in [&["create", &self.bundle(), &self.id()][..], &["start", &self.id()]] {
             // The container inherits what `create` has: a pipe would not end before it does.
             let status = self.command(arguments).stdout(Stdio::null()).stderr(Stdio::null()).status();
             assert!(status.expect("runsc starts").success(), "runsc {arguments:?} failed");
@@ -102,13 +99,19 @@ impl Sandbox {
     /// Runs a shell script in the container that was started.
     #[must_use]
     pub fn exec(&self, script: &str) -> Output {
-        self.runsc(&["exec", CONTAINER, "/bin/sh", "-c", script])
+        self.runsc(&["exec", &self.id(), "/bin/sh", "-c", script])
     }
 
     /// Ends what was started.
     #[must_use]
     pub fn delete(&self) -> Output {
-        self.runsc(&["delete", "--force", CONTAINER])
+        self.runsc(&["delete", "--force", &self.id()])
+    }
+
+    // Nobody else's, though the state directory is its own: runsc may name an abstract socket after it, which the whole
+    // host shares.
+    fn id(&self) -> String {
+        self.dir.path().file_name().expect("a name").to_string_lossy().into_owned()
     }
 
     fn bundle(&self) -> String {

@@ -15,7 +15,7 @@ impl Release {
     /// Whether its gofer still has the environment that it was started with when Go counts the CPUs. That of Debian 12
     /// executes itself once more without any; the first release known not to is of 2024.
     pub(crate) fn keeps_environment(self) -> bool {
-        self.0 >= 2024_00_00
+        self.0 >= 20_240_000
     }
 
     /// A number of eight digits, or of fourteen with the time of day, that begins as years do.

@@ -5,13 +5,14 @@ CARGO ?= cargo
 TRIPLE := $(shell rustc -vV | sed -n 's/^host: //p')
 RELEASE := target/$(TRIPLE)/release/gofer
 
-.PHONY: help run build check fmt clippy docs deny greps early test test-units test-loom test-integration test-long bench setup vm clean
+.PHONY: help run build check fmt clippy docs deny greps early test test-units test-loom test-integration test-long bench setup vm runsc clean
 
 help:
 	@echo "make run        build, serve a sample directory and show what a client sees"
 	@echo "make test       everything that belongs to every change, within 10 minutes on 2 CPUs"
 	@echo "make test-long  the same at full length: 10 minutes of churn, 1,000 killed clients, 300,000 files in a virtual machine"
 	@echo "make check      formatting, lints, documentation, dependencies"
+	@echo "make runsc      every generation of runsc that can be reached, into target/runsc"
 	@echo "make bench      round-trip times against bare ping-pongs, listings against bare getdents64"
 
 run: build
@@ -46,7 +47,7 @@ greps:
 early: build
 	@integration/early.sh $(RELEASE)
 
-test: setup vm test-units test-loom test-integration
+test: setup vm runsc test-units test-loom test-integration
 	@echo "make test: all passed"
 
 test-units:
@@ -60,7 +61,7 @@ test-loom:
 test-integration: build
 	GOFER_BINARY=$(CURDIR)/$(RELEASE) $(CARGO) test --locked -p gofer-integration
 
-test-long: setup vm build
+test-long: setup vm runsc build
 	GOFER_BINARY=$(CURDIR)/$(RELEASE) GOFER_LONG=1 GOFER_CHURN_SECONDS=600 GOFER_KILLS=1000 \
 	  $(CARGO) test --locked -p gofer-integration -- --nocapture
 
@@ -73,6 +74,9 @@ setup:
 
 vm:
 	@integration/vm/fetch.sh || echo "SKIPPED: no virtual machine"
+
+runsc:
+	@integration/runsc.sh || echo "SKIPPED: sandboxes of the generations of runsc named above"
 
 clean:
 	$(CARGO) clean

@@ -18,6 +18,7 @@ pub mod contract;
 mod fd;
 mod handlers;
 mod host;
+pub mod launch;
 pub mod memory;
 pub mod serve;
 mod tree;

@@ -59,7 +59,8 @@ fn label(level: Level) -> &'static str {
     }
 }
 
-struct Line(String);
+/// A message, and its fields after it.
+pub(crate) struct Line(pub(crate) String);
 
 impl Visit for Line {
     fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {

@@ -20,6 +20,8 @@ pub mod plant;
 pub mod process;
 pub mod random;
 pub mod raw;
+pub mod runsc;
+pub mod sandbox;
 pub mod say;
 pub mod served;
 pub mod specimen;

@@ -49,8 +49,8 @@ fn connectable(cx: &Context<'_>, fd: FdId) -> Result<Arc<ControlFd>, Errno> {
 
 /// Binds a new socket and donates it, to be polled.
 ///
-/// `EPERM` where policy forbids it, exactly: clients then make a socket of their own. `EINVAL` for a name beyond 107
-/// bytes, `ENXIO` for an unknown socket type, `EADDRINUSE` if the name exists.
+/// `EPERM` where policy forbids it, exactly: clients then make a socket of their own. `EINVAL` for a name beyond 105
+/// bytes, or as many fewer as the directory's descriptor has digits beyond the first, `ENXIO` for an unknown socket type, `EADDRINUSE` if the name exists.
 pub(crate) fn bind_at(cx: &Context<'_>, payload: &[u8], reply: &mut Reply) -> Result<(), Errno> {
     let request: BindAtRequest<'_> = decode(payload)?;
     let name = FileName::try_from(request.name)?;
@@ -65,9 +65,9 @@ pub(crate) fn bind_at(cx: &Context<'_>, payload: &[u8], reply: &mut Reply) -> Re
     if !cx.connection.policy().host_sockets.create() {
         return Err(Errno::EPERM);
     }
-    let address = socket::address(name)?;
+    let address = socket::address(cx.place, &*dir, name)?;
     let kind = socket::socket_type(request.sock_type)?;
-    let bound = socket::bind(&*dir, &address, kind, request.create.mode)?;
+    let bound = socket::bind(cx.place, &address, kind, request.create.mode)?;
     let made = || {
         let file = open::open_child(&*dir, name)?;
         attr::set_owner(&file, request.create.uid, request.create.gid)?;

@@ -7,6 +7,7 @@
 pub(crate) mod attr;
 pub(crate) mod create;
 pub(crate) mod dir;
+mod identity;
 pub(crate) mod mounts;
 pub(crate) mod name;
 pub(crate) mod open;

@@ -36,7 +36,12 @@ impl MountNames {
 impl MountTable {
     /// Opens the table while `/proc` is in sight.
     pub(crate) fn open() -> Self {
-        Self(Mutex::new(State { mountinfo: File::open("/proc/self/mountinfo").ok(), names: None }))
+        Self::over(File::open("/proc/self/mountinfo").ok())
+    }
+
+    /// The table that `mountinfo` holds.
+    pub(crate) fn over(mountinfo: Option<File>) -> Self {
+        Self(Mutex::new(State { mountinfo, names: None }))
     }
 
     /// The table as it is now; none where it cannot be told.

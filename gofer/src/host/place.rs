@@ -13,13 +13,37 @@ const THREAD_STACK: usize = 64 << 10;
 
 /// The directory `/proc/self/fd`, opened while `/proc` is in sight and kept when it no longer is.
 #[derive(Debug)]
-pub(crate) struct ProcFd(OwnedFd);
+pub(crate) struct ProcFd {
+    dir: OwnedFd,
+    standing: Standing,
+}
+
+/// How threads come to stand in the directory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Standing {
+    /// Each goes there by itself, whatever process it is in.
+    Alone,
+    /// They are there from birth: the thread that started them is. Nothing is left to be done that a system call filter
+    /// would have to allow.
+    Inherited,
+}
 
 impl ProcFd {
     /// Fails where `/proc` is not mounted.
     pub(crate) fn open() -> Result<Self, Errno> {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        rustix::fs::open("/proc/self/fd", flags, Mode::empty()).map(Self)
+        let dir = rustix::fs::open("/proc/self/fd", flags, Mode::empty())?;
+        Ok(Self { dir, standing: Standing::Alone })
+    }
+
+    /// Takes over `dir`, which is `/proc/self/fd`. Threads that use it descend from one that called [`ProcFd::stand`].
+    pub(crate) fn inherited(dir: OwnedFd) -> Self {
+        Self { dir, standing: Standing::Inherited }
+    }
+
+    /// Whether the process gave up what a confined one must not do, `unshare(2)` and `capset(2)` among it.
+    pub(crate) fn is_confined(&self) -> bool {
+        self.standing == Standing::Inherited
     }
 
     /// Opens anew what `fd` holds, whatever its name is by now.
@@ -28,22 +52,32 @@ impl ProcFd {
     /// may be the client itself.
     pub(crate) fn reopen(&self, fd: impl AsFd, flags: OFlags) -> Result<OwnedFd, Errno> {
         let flags = flags | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
-        openat(&self.0, DecInt::from_fd(fd), flags, Mode::empty())
+        openat(&self.dir, DecInt::from_fd(fd), flags, Mode::empty())
+    }
+
+    /// The calling thread's place in this directory; takes it there first, unless it was born there.
+    pub(crate) fn enter(&self) -> Result<Place<'_>, Errno> {
+        match self.standing {
+            Standing::Alone => self.stand()?,
+            Standing::Inherited => {}
+        }
+        Ok(Place { proc_fd: self, this_thread_only: PhantomData })
     }
 
     /// Makes the calling thread stand in this directory, alone: its siblings keep theirs, and its umask becomes 0.
-    pub(crate) fn enter(&self) -> Result<Place<'_>, Errno> {
+    /// Threads that it starts from then on share its place.
+    pub(crate) fn stand(&self) -> Result<(), Errno> {
         // A thread's working directory, root and umask are one kernel object, shared until this call.
         unshare_fs()?;
-        rustix::process::fchdir(&self.0)?;
+        rustix::process::fchdir(&self.dir)?;
         rustix::process::umask(Mode::empty());
-        Ok(Place { proc_fd: self, this_thread_only: PhantomData })
+        Ok(())
     }
 }
 
 impl AsFd for ProcFd {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        self.0.as_fd()
+        self.dir.as_fd()
     }
 }
 
@@ -67,17 +101,14 @@ impl Place<'_> {
     }
 }
 
-/// Runs `call` on a thread of its own, which takes whatever `call` did to its working directory or identity to its
-/// grave: nothing has to be restored, so no failure to restore can exist.
+/// Runs `call` on a thread of its own, which takes whatever `call` did to its identity to its grave: nothing has to be
+/// restored, so no failure to restore can exist.
 ///
 /// # Errors
 /// Those of `call`; `ENOMEM` where no thread can be had.
 pub(crate) fn on_own_thread<T: Send>(call: impl FnOnce() -> Result<T, Errno> + Send) -> Result<T, Errno> {
     std::thread::scope(|scope| {
-        let thread = std::thread::Builder::new().stack_size(THREAD_STACK).spawn_scoped(scope, || {
-            unshare_fs()?;
-            call()
-        });
+        let thread = std::thread::Builder::new().stack_size(THREAD_STACK).spawn_scoped(scope, call);
         thread.map_err(|_| Errno::NOMEM)?.join().unwrap_or(Err(Errno::IO))
     })
 }

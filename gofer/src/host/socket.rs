@@ -10,7 +10,7 @@ use gofer_protocol::{Errno, Gid, Uid};
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 
 use super::place::on_own_thread;
-use super::{FileName, Place};
+use super::{FileName, Place, identity};
 
 /// Non-blocking from the start: a full backlog must not hold the caller, nor an empty one.
 const FLAGS: SocketFlags = SocketFlags::CLOEXEC.union(SocketFlags::NONBLOCK);
@@ -45,71 +45,43 @@ pub(crate) fn connect_as(
     let (proc_fd, file) = (place.proc_fd(), file.as_fd());
     on_own_thread(|| {
         let place = proc_fd.enter()?;
-        take_identity(uid, gid).map_err(|_| rustix::io::Errno::PERM)?;
+        let take = if proc_fd.is_confined() { identity::take_confined } else { identity::take };
+        take(uid, gid).map_err(|_| rustix::io::Errno::PERM)?;
         Ok(connect(&place, file, kind))
     })?
 }
 
-/// Sets the calling thread's effective ids, and leaves the server's supplementary groups behind: they are no more the
-/// client's than its ids. First the groups, then the group, because a user that is not root may set neither.
-fn take_identity(uid: Uid, gid: Gid) -> rustix::io::Result<()> {
-    let uid = Some(uid.0).filter(|&id| uid != Uid::NONE && id != rustix::process::geteuid().as_raw());
-    let gid = Some(gid.0).filter(|&id| gid != Gid::NONE && id != rustix::process::getegid().as_raw());
-    if (uid, gid) != (None, None) && !rustix::process::getgroups()?.is_empty() {
-        rustix::thread::set_thread_groups(&[])?;
-    }
-    if let Some(gid) = gid {
-        let (real, saved) = (rustix::process::getgid(), rustix::process::getegid());
-        rustix::thread::set_thread_res_gid(real, rustix::thread::Gid::from_raw(gid), saved)?;
-    }
-    if let Some(uid) = uid {
-        let (real, saved) = (rustix::process::getuid(), rustix::process::geteuid());
-        rustix::thread::set_thread_res_uid(real, rustix::thread::Uid::from_raw(uid), saved)?;
-        if uid != 0 {
-            // The kernel takes capabilities away only from who was root. They would open sockets that the ids may not.
-            let kept = rustix::thread::capabilities(None)?;
-            let effective = rustix::thread::CapabilitySet::empty();
-            rustix::thread::set_capabilities(None, rustix::thread::CapabilitySets { effective, ..kept })?;
-        }
-    }
-    Ok(())
-}
-
-/// Longest name of a socket. The kernel takes one byte more, without the NUL behind it, but then no C program can name
+/// Longest path of a socket. The kernel takes one byte more, without the NUL behind it, but then no C program can name
 /// the socket in full.
-const LONGEST_NAME: usize = 107;
+const LONGEST_PATH: usize = 107;
 
-/// The address of `name`, relative to its directory, whose own path may be of any length.
+/// The address of `name` in `dir`: by the directory's descriptor, so that its own path may be of any length.
 ///
 /// # Errors
-/// `EINVAL` beyond 107 bytes.
-pub(crate) fn address(name: FileName<'_>) -> Result<SocketAddrUnix, Errno> {
-    let name = name.as_bytes();
-    if name.len() > LONGEST_NAME {
+/// `EINVAL` if the descriptor's number, a slash and the name come to more than 107 bytes.
+pub(crate) fn address(place: &Place<'_>, dir: impl AsFd, name: FileName<'_>) -> Result<SocketAddrUnix, Errno> {
+    let number = place.name_of(dir);
+    let path = [number.as_bytes(), b"/", name.as_bytes()].concat();
+    if path.len() > LONGEST_PATH {
         return Err(Errno::EINVAL);
     }
-    Ok(SocketAddrUnix::new(Path::new(OsStr::from_bytes(name)))?)
+    Ok(SocketAddrUnix::new(Path::new(OsStr::from_bytes(&path)))?)
 }
 
-/// Binds a new socket to a name in `dir`; its file has `mode` from the start.
+/// Binds a new socket to an [`address`]; its file has `mode` from the start.
 ///
 /// # Errors
 /// `EADDRINUSE` if the name exists.
 pub(crate) fn bind(
-    dir: impl AsFd,
+    _: &Place<'_>,
     address: &SocketAddrUnix,
     kind: SocketType,
     mode: FileMode,
 ) -> Result<OwnedFd, Errno> {
     let socket = rustix::net::socket_with(AddressFamily::UNIX, kind, FLAGS, None)?;
+    // The file's mode is the socket's own, less the umask, which is 0 where a thread has a place.
     rustix::fs::fchmod(&socket, super::open::permissions(mode))?;
-    let (dir, fd) = (dir.as_fd(), socket.as_fd());
-    on_own_thread(|| {
-        rustix::process::fchdir(dir)?;
-        // The file's mode is the socket's own, less the umask.
-        rustix::process::umask(rustix::fs::Mode::empty());
-        rustix::net::bind(fd, address)
-    })?;
+    rustix::net::bind(&socket, address)?;
     Ok(socket)
 }
 

@@ -1,7 +1,12 @@
 //! The gofer of a `runsc` container: from its arguments to its end.
 
 pub(crate) mod args;
+mod descriptors;
+pub(crate) mod environment;
+mod flags;
+mod globals;
 pub(crate) mod hand_over;
+pub(crate) mod log;
 pub(crate) mod spec;
 
 use std::fmt;

@@ -1,0 +1,152 @@
+//! A bundle with busybox as its root, and the commands of runsc on it. Containers and state end on drop.
+
+use crate::runsc::Runsc;
+use serde_json::{Value, json};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use tempfile::TempDir;
+
+/// A bundle, and the state of the runsc that runs it.
+#[derive(Debug)]
+pub struct Sandbox {
+    program: PathBuf,
+    flags: Vec<String>,
+    dir: TempDir,
+    mounts: Vec<Value>,
+    read_only: bool,
+}
+
+impl Sandbox {
+    /// Of `program`, which behaves as `runsc`; `directfs` is for generations that have it.
+    ///
+    /// # Panics
+    /// If busybox or a directory cannot be had.
+    #[must_use]
+    pub fn new(program: &Path, runsc: &Runsc, directfs: Option<bool>) -> Self {
+        let dir = tempfile::Builder::new().prefix("gofer-parity-").tempdir().expect("a directory");
+        // The sandbox's first process is nobody, who has to reach the bundle.
+        std::fs::set_permissions(dir.path(), PermissionsExt::from_mode(0o755)).expect("chmod");
+        for name in ["state", "root/bin", "root/tmp", "root/data"] {
+            std::fs::create_dir_all(dir.path().join(name)).expect("mkdir");
+        }
+        let busybox = dir.path().join("root/bin/busybox");
+        std::fs::copy("/usr/bin/busybox", busybox)
+            .or_else(|_| std::fs::copy("/bin/busybox", dir.path().join("root/bin/busybox")))
+            .expect("busybox-static is installed");
+        for applet in ["sh", "sleep", "cat"] {
+            std::os::unix::fs::symlink("busybox", dir.path().join("root/bin").join(applet)).expect("symlink");
+        }
+        let mut flags = vec![
+            format!("--root={}", dir.path().join("state").display()),
+            format!("--platform={}", runsc.generation.platform()),
+            "--network=none".to_owned(),
+            "--ignore-cgroups".to_owned(),
+        ];
+        flags.extend(directfs.map(|on| format!("--directfs={on}")));
+        Self { program: program.to_owned(), flags, dir, mounts: Vec::new(), read_only: false }
+    }
+
+    /// The container's root, on the host.
+    #[must_use]
+    pub fn root(&self) -> PathBuf {
+        self.dir.path().join("root")
+    }
+
+    /// Adds a flag of runsc.
+    #[must_use]
+    pub fn flag(mut self, flag: &str) -> Self {
+        self.flags.push(flag.to_owned());
+        self
+    }
+
+    /// Mounts `source` of the host at `destination`.
+    #[must_use]
+    pub fn bind(mut self, source: &Path, destination: &str, options: &[&str]) -> Self {
+        self.mounts.push(json!({
+            "type": "bind", "source": source, "destination": destination, "options": options,
+        }));
+        self
+    }
+
+    /// Makes the root read-only.
+    #[must_use]
+    pub const fn read_only(mut self) -> Self {
+        self.read_only = true;
+        self
+    }
+
+    /// Runs a shell script as the container, to its end.
+    #[must_use]
+    pub fn run(&self, script: &str) -> Output {
+        self.write_spec(script);
+        self.runsc(&["run", &self.bundle(), &self.id()])
+    }
+
+    /// Creates and starts a container of a shell script.
+    ///
+    /// # Panics
+    /// If runsc fails.
+    pub fn start(&self, script: &str) {
+        self.write_spec(script);
+        for arguments in [&["create", &self.bundle(), &self.id()][..], &["start", &self.id()]] {
+            // The container inherits what `create` has: a pipe would not end before it does.
+            let status = self.command(arguments).stdout(Stdio::null()).stderr(Stdio::null()).status();
+            assert!(status.expect("runsc starts").success(), "runsc {arguments:?} failed");
+        }
+    }
+
+    /// Runs a shell script in the container that was started.
+    #[must_use]
+    pub fn exec(&self, script: &str) -> Output {
+        self.runsc(&["exec", &self.id(), "/bin/sh", "-c", script])
+    }
+
+    /// Ends what was started.
+    #[must_use]
+    pub fn delete(&self) -> Output {
+        self.runsc(&["delete", "--force", &self.id()])
+    }
+
+    // Nobody else's, though the state directory is its own: runsc may name an abstract socket after it, which the whole
+    // host shares.
+    fn id(&self) -> String {
+        self.dir.path().file_name().expect("a name").to_string_lossy().into_owned()
+    }
+
+    fn bundle(&self) -> String {
+        format!("--bundle={}", self.dir.path().display())
+    }
+
+    fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(&self.program);
+        command.args(&self.flags).args(arguments).stdin(Stdio::null());
+        command
+    }
+
+    fn runsc(&self, arguments: &[&str]) -> Output {
+        self.command(arguments).output().expect("runsc starts")
+    }
+
+    fn write_spec(&self, script: &str) {
+        let mut mounts = vec![json!({"type": "proc", "source": "proc", "destination": "/proc"})];
+        mounts.extend(self.mounts.iter().cloned());
+        let spec = json!({
+            "ociVersion": "1.0.0",
+            "process": {
+                "user": {"uid": 0, "gid": 0}, "cwd": "/", "env": ["PATH=/bin"],
+                "args": ["/bin/sh", "-c", script],
+            },
+            "root": {"path": "root", "readonly": self.read_only},
+            "mounts": mounts,
+            "linux": {"namespaces": [{"type": "pid"}, {"type": "mount"}]},
+        });
+        std::fs::write(self.dir.path().join("config.json"), spec.to_string()).expect("config.json");
+    }
+}
+
+impl Drop for Sandbox {
+    fn drop(&mut self) {
+        let _ = self.delete();
+    }
+}

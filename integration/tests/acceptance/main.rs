@@ -1,0 +1,10 @@
+//! The sentences of the gofer's contract with `runsc` that can be shown without a sandbox. Each runs for every
+//! generation, on the binary under test or, with `GOFER_UNDER_TEST=stock`, on the gofer of the `runsc` that is there.
+
+mod birth;
+mod ending;
+mod logs;
+mod mounts;
+mod policy;
+mod shakes;
+mod subject;

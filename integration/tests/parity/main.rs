@@ -1,0 +1,7 @@
+//! Sandboxes behave the same whoever serves their files: each scenario on stock, then on ours, of every generation.
+//!
+//! `PARITY_ARMS=stock` leaves ours out, to try scenarios by themselves.
+
+mod arms;
+mod lifecycle;
+mod mounts;

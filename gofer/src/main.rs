@@ -2,6 +2,7 @@
 
 mod cli;
 mod confine;
+mod interpose;
 mod log;
 mod prepare;
 mod process;

@@ -2,6 +2,7 @@
 
 mod client;
 mod inherited;
+mod install;
 mod limits;
 mod listener;
 mod serve;
@@ -26,6 +27,10 @@ enum Command {
     Serve(serve::Args),
     /// Work on files through a server.
     Client(client::Args),
+    /// Make a runsc whose gofers are this program, or its own.
+    Install(install::InstallArgs),
+    /// Change which gofer such a runsc starts.
+    Switch(install::SwitchArgs),
 }
 
 /// Runs the command that the arguments name. Exit code 0 on success, 1 on failure, 2 for a wrong command line.
@@ -34,6 +39,8 @@ pub(crate) fn run() -> ExitCode {
     let result = match parse().command {
         Command::Serve(args) => serve::run(&args),
         Command::Client(args) => client::run(&args),
+        Command::Install(args) => install::install(&args),
+        Command::Switch(args) => install::switch(&args),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

@@ -1,5 +1,14 @@
 //! From the runtime's name spaces to the container's root: waits, mounts, the pivot, the list of mounts.
 
+mod hooks;
+mod identity;
+mod mount_list;
+mod options;
+mod plan;
+mod resolve;
+mod rpc;
+mod sync;
+
 use std::fs::File;
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;

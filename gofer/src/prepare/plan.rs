@@ -24,7 +24,8 @@ pub(super) struct Access {
 
 impl Plan {
     pub(super) fn new(args: &Args, spec: &Spec) -> Result<Self, StartError> {
-        let plan = if args.generation == Generation::E22 { Self::by_overlay(args, spec) } else { Self::by_confs(args, spec)? };
+        let plan =
+            if args.generation == Generation::E22 { Self::by_overlay(args, spec) } else { Self::by_confs(args, spec)? };
         let wanted = usize::from(plan.root.is_some()) + plan.mounts.iter().flatten().count();
         let given = args.donated.io.len();
         if wanted != given {
@@ -51,7 +52,9 @@ impl Plan {
         let wanted = 1 + configured.iter().filter(|one| **one).count();
         let given = args.confs.len();
         if wanted != given {
-            let text = format!("the specification asks for {wanted} mount configurations, but --gofer-mount-confs has {given}");
+            let text = format!(
+                "the specification asks for {wanted} mount configurations, but --gofer-mount-confs has {given}"
+            );
             return Err(StartError::sentence(text));
         }
         let mut confs = args.confs.iter();

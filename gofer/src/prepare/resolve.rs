@@ -113,7 +113,8 @@ impl Place {
                 continue;
             }
             let last = at + 1 == self.steps.len();
-            let parent = if at == 0 { Some(self.root.as_fd()) } else { self.steps[at - 1].fd.as_ref().map(AsFd::as_fd) };
+            let parent =
+                if at == 0 { Some(self.root.as_fd()) } else { self.steps[at - 1].fd.as_ref().map(AsFd::as_fd) };
             let parent = parent.ok_or_else(|| fail(Errno::NOENT))?;
             let name = &self.steps[at].name;
             let made = if last && kind == Kind::File {

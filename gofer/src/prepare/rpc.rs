@@ -27,7 +27,12 @@ impl Rpc {
     }
 
     /// A descriptor of the source of `mount`, or of its detached, id-mapped tree.
-    pub(super) fn open_mount(&self, mount: &Map<String, Value>, flags: u32, source: &str) -> Result<OwnedFd, StartError> {
+    pub(super) fn open_mount(
+        &self,
+        mount: &Map<String, Value>,
+        flags: u32,
+        source: &str,
+    ) -> Result<OwnedFd, StartError> {
         let fail = |cause: &dyn std::fmt::Display| {
             StartError::new(format_args!("have the runtime open the mount source {source}"), cause)
         };

@@ -8,6 +8,7 @@ use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, ExitStatus};
 use std::time::{Duration, Instant};
 
+use gofer::contract::Generation;
 use rustix::fs::{MemfdFlags, memfd_create};
 use serde_json::json;
 
@@ -39,8 +40,13 @@ pub(super) fn run(args: &Args, spec: &Spec) -> Result<(), StartError> {
     Ok(())
 }
 
+/// Whether any hook will run.
+pub(super) fn wanted(args: &Args, spec: &Spec) -> bool {
+    args.generation >= Generation::E26 && spec.create_container.iter().any(|hook| !is_skipped(hook))
+}
+
 /// Work that the runtime does itself.
-pub(super) fn is_skipped(hook: &Hook) -> bool {
+fn is_skipped(hook: &Hook) -> bool {
     hook.path.ends_with("nvidia-container-runtime-hook")
         || (hook.path.ends_with("nvidia-cdi-hook")
             && hook.args.iter().any(|arg| arg == "disable-device-node-modification"))

@@ -29,7 +29,7 @@ fn nr_open() -> Option<u64> {
 /// Requests allocate next to nothing, so the lock is not contended. And by default the first large buffer that is freed
 /// raises the size up to which buffers are kept, so that a burst of large requests leaves megabytes behind.
 #[allow(unsafe_code, reason = "mallopt(3) has no safe form")]
-pub(super) fn set_up_allocator() {
+pub(crate) fn set_up_allocator() {
     const LARGE: i32 = 128 << 10;
     for (parameter, value) in [(libc::M_ARENA_MAX, 1), (libc::M_MMAP_THRESHOLD, LARGE), (libc::M_TRIM_THRESHOLD, LARGE)]
     {

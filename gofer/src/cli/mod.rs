@@ -3,7 +3,7 @@
 mod client;
 mod inherited;
 mod install;
-mod limits;
+pub(crate) mod limits;
 mod listener;
 mod serve;
 
@@ -35,7 +35,6 @@ enum Command {
 
 /// Runs the command that the arguments name. Exit code 0 on success, 1 on failure, 2 for a wrong command line.
 pub(crate) fn run() -> ExitCode {
-    limits::set_up_allocator();
     let result = match parse().command {
         Command::Serve(args) => serve::run(&args),
         Command::Client(args) => client::run(&args),

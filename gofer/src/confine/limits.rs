@@ -11,7 +11,7 @@ use crate::process::StartError;
 /// # Errors
 /// If a limit that was asked for is refused, but for want of privilege, which is only worth a warning.
 pub(super) fn set_open_files(wanted: Option<u64>) -> Result<(), StartError> {
-    let limit = wanted.or(getrlimit(Resource::Nofile).maximum);
+    let limit = wanted.or_else(|| getrlimit(Resource::Nofile).maximum);
     match (setrlimit(Resource::Nofile, Rlimit { current: limit, maximum: limit }), wanted) {
         (Ok(()), _) => Ok(()),
         (Err(errno), Some(wanted)) if errno != Errno::PERM => {

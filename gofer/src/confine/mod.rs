@@ -37,13 +37,6 @@ pub(crate) struct Confined {
     pub(crate) filter: Filter,
 }
 
-impl Confined {
-    /// See [`Filter::seal`].
-    pub(crate) fn seal(&self) -> Result<(), StartError> {
-        self.filter.seal()
-    }
-}
-
 /// Drops capabilities, sets the limit of open descriptors, and makes the container's root that of the process. Must be
 /// called while there is one thread: capabilities are a thread's own.
 ///

@@ -45,7 +45,8 @@ struct Proxies {
 impl Proxies {
     fn of(args: &Args, spec: &Spec) -> Self {
         let newest = args.generation >= Generation::E26;
-        let listed = |wanted: fn(&str) -> bool| newest && spec.devices.iter().filter_map(|path| path.to_str()).any(wanted);
+        let listed =
+            |wanted: fn(&str) -> bool| newest && spec.devices.iter().filter_map(|path| path.to_str()).any(wanted);
         let annotated = |name: &str| is_true(&spec.annotations, name);
         let asked = newest && (args.devices.nvproxy_docker || has_gpu_hook(spec)) && wants_gpus(&spec.env);
         Self {
@@ -60,7 +61,9 @@ impl Proxies {
 
     fn admit(self, device: &Path) -> bool {
         let Some(path) = device.to_str() else { return false };
-        (self.gpu && is_gpu(path)) || (self.tpu && is_tpu(path)) || (self.rdma && path.starts_with("/dev/infiniband/uverbs"))
+        (self.gpu && is_gpu(path))
+            || (self.tpu && is_tpu(path))
+            || (self.rdma && path.starts_with("/dev/infiniband/uverbs"))
     }
 }
 

@@ -45,7 +45,7 @@ pub(super) fn attach(
     for word in options.propagation {
         if word.contains(MountPropagationFlags::UNBINDABLE) {
             // Unbindable only when no further bind has to take the mount along.
-            attached.propagate(word - MountPropagationFlags::UNBINDABLE | MountPropagationFlags::PRIVATE, mount)?;
+            attached.propagate((word - MountPropagationFlags::UNBINDABLE) | MountPropagationFlags::PRIVATE, mount)?;
         } else {
             attached.propagate(word, mount)?;
         }
@@ -75,12 +75,7 @@ fn clone_flags(recursive: bool) -> OpenTreeFlags {
     if recursive { flags | OpenTreeFlags::AT_RECURSIVE } else { flags }
 }
 
-fn source(
-    mount: &Mount,
-    flags: MountFlags,
-    generation: Generation,
-    rpc: Option<&Rpc>,
-) -> Result<OwnedFd, StartError> {
+fn source(mount: &Mount, flags: MountFlags, generation: Generation, rpc: Option<&Rpc>) -> Result<OwnedFd, StartError> {
     let shown = mount.source.display();
     let fail = |cause: Errno| StartError::new(format_args!("bind the mount source {shown}"), cause);
     let recursive = flags.contains(MountFlags::REC);
@@ -110,7 +105,7 @@ impl Attached {
     /// Gives the mount the flags that its options ask for; `nosuid` always. Deferred until all mounts are attached: one
     /// of them may have needed a mount point inside this one.
     pub(super) fn settle(&self, mount: &Mount) -> Result<(), StartError> {
-        let asked = self.flags - MountFlags::BIND - MountFlags::REC | MountFlags::NOSUID;
+        let asked = (self.flags - MountFlags::BIND - MountFlags::REC) | MountFlags::NOSUID;
         remount(self.tree.as_fd(), asked)
             .map_err(|cause| StartError::new(format_args!("remount {}", mount.destination.display()), cause))
     }
@@ -128,7 +123,7 @@ pub(super) fn remount(mount: BorrowedFd<'_>, asked: MountFlags) -> Result<(), Er
     match mount_remount(target.as_str(), strict_by_default(wanted | keep), c"") {
         Err(Errno::PERM) if asked.intersects(times) => {
             tracing::warn!("this user namespace may not change how access times are kept; the mount's own way stays");
-            mount_remount(target.as_str(), strict_by_default(asked - times | own_times | keep), c"")
+            mount_remount(target.as_str(), strict_by_default((asked - times) | own_times | keep), c"")
         }
         result => result,
     }

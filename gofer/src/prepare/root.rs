@@ -43,7 +43,10 @@ pub(super) fn build(args: &Args, spec: &Spec, plan: &Plan, rpc: Option<&Rpc>) ->
         fill(args, spec, plan, rpc, &source)?;
         return Ok(source);
     }
-    step("keep mounts from the host", mount_change("/", MountPropagationFlags::DOWNSTREAM | MountPropagationFlags::REC))?;
+    step(
+        "keep mounts from the host",
+        mount_change("/", MountPropagationFlags::DOWNSTREAM | MountPropagationFlags::REC),
+    )?;
     make_tmpfs()?;
     bind_proc()?;
     // A hook may want to pivot to the root, which has to be a mount for that, under the path that the hook knows.

@@ -2,14 +2,116 @@
 
 pub(crate) mod args;
 mod descriptors;
-pub(crate) mod environment;
+mod ending;
+mod environment;
 mod flags;
 mod globals;
-pub(crate) mod hand_over;
-pub(crate) mod log;
+mod hand_over;
+mod log;
+mod serving;
 pub(crate) mod spec;
 
+use std::env;
+use std::ffi::OsStr;
 use std::fmt;
+use std::os::unix::ffi::OsStrExt;
+use std::process::ExitCode;
+
+use gofer_early::{Mode, Options};
+
+use self::args::{Args, Refusal};
+use self::environment::{Environment, OnUnknown};
+use self::spec::Spec;
+use crate::{confine, prepare};
+
+/// Whether `runsc` wants its gofer: the name that it gives it, and the word after its own flags.
+pub(crate) fn is_wanted() -> bool {
+    let mut argv = env::args_os();
+    argv.next().is_some_and(|name| name == "runsc-gofer")
+        && argv.find(|word| !word.as_bytes().starts_with(b"-")).is_some_and(|word| word == OsStr::new("gofer"))
+}
+
+/// The gofer's life, or that of the original one of the same file.
+pub(crate) fn run(options: Option<Options>) -> ExitCode {
+    let environment = Environment::read(env::vars_os());
+    match options.map(|options| options.mode) {
+        Some(Mode::Stock) => return end(&hand_over::hand_over()),
+        Some(Mode::StockCapped) => return end(&hand_over::hand_over_capped()),
+        Some(Mode::Ours) | None => {}
+    }
+    let args = match args::parse(env::args_os().skip(1)) {
+        Ok(args) => args,
+        Err(refusal) => return refuse(&refusal, options, &environment),
+    };
+    log::replace_standard_error(&args.log);
+    live(args, environment)
+}
+
+/// Takes the arguments' word for everything from here on.
+fn live(mut args: Args, environment: Environment) -> ExitCode {
+    let strangers = args::close_strangers(&args);
+    let logs = log::start(std::mem::take(&mut args.log), Some(args.generation));
+    match strangers.and_then(|()| serve(&mut args, environment)) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            let code = error.code();
+            logs.fatal(&error);
+            code.into()
+        }
+    }
+}
+
+fn serve(args: &mut Args, environment: Environment) -> Result<(), StartError> {
+    tracing::info!("gofer {}: {:?}", env!("CARGO_PKG_VERSION"), env::args_os().collect::<Vec<_>>());
+    for warning in environment.warnings {
+        tracing::warn!("{warning}");
+    }
+    if !std::mem::take(&mut args.donated.profiles).is_empty() {
+        tracing::warn!("profiles and traces of Go are asked for; this gofer has none, and the files stay empty");
+    }
+    let mut spec = Spec::read(&args.donated.spec, &args.bundle)?;
+    let prepared = prepare::run(args, &mut spec)?;
+    drop(spec);
+    let confined = confine::apply(args, prepared)?;
+    serving::until_done(args, confined)?;
+    if let Some(socket) = &args.donated.sentry_exit {
+        ending::await_sandbox(socket);
+    }
+    // Held until here: the last reference to the ring shall be this process's, not the sandbox's.
+    drop(args.donated.pin_ring.take());
+    tracing::info!("exiting");
+    Ok(())
+}
+
+/// A command line that is not understood is no outage where the original gofer is at hand.
+fn refuse(refusal: &Refusal, options: Option<Options>, environment: &Environment) -> ExitCode {
+    let by_file = options.map_or(OnUnknown::Fail, |options| match options.on_unknown {
+        gofer_early::OnUnknown::Stock => OnUnknown::Stock,
+        gofer_early::OnUnknown::Fail => OnUnknown::Fail,
+    });
+    let on_unknown = environment.on_unknown.unwrap_or(by_file);
+    let log_args = refusal.logs();
+    let stock = refusal.unknown && options.is_some() && on_unknown == OnUnknown::Stock;
+    if !stock {
+        log::replace_standard_error(&log_args);
+    }
+    let logs = log::start(log_args, None);
+    if stock {
+        tracing::warn!("{}; the original gofer of this file takes over", refusal.error);
+        let error = hand_over::hand_over();
+        logs.fatal(&error);
+        return error.code().into();
+    }
+    let code = refusal.error.code();
+    logs.fatal(&refusal.error);
+    code.into()
+}
+
+/// Where there is no log yet.
+fn end(error: &StartError) -> ExitCode {
+    eprintln!("gofer: {error}");
+    error.code().into()
+}
 
 /// Why the process cannot go on: one sentence that names the step and its object.
 #[derive(Debug)]

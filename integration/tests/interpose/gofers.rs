@@ -63,10 +63,11 @@ fn gofer_and_sandbox_run_from_the_combined_file_and_keep_nothing_writable_of_it(
         let _sandbox = started(&combined, runsc);
         let seen = processes(&combined);
         assert!(seen.iter().any(|process| !process.is_gofer()), "{runsc:?}: the sandbox runs from it too");
-        the_gofer(&combined);
+        assert_eq!(seen.iter().filter(|process| process.is_gofer()).count(), 1, "{runsc:?}");
         for process in &seen {
             let left: Vec<_> = process.maps.lines().filter(|line| is_of_the_shim(line)).collect();
-            assert!(!left.is_empty(), "{runsc:?}: the code that jumped stays");
+            // Stubs of a sandbox have unmapped everything.
+            assert!(!process.is_gofer() || !left.is_empty(), "{runsc:?}: the code that jumped stays");
             assert!(left.iter().all(|line| line.contains(" r-xp ")), "{runsc:?}: {left:?}");
         }
     });

@@ -45,7 +45,7 @@ pub struct Runsc {
 }
 
 impl Runsc {
-    /// One of each generation: from target/runsc first, then from PATH.
+    /// One of each generation: from target/runsc first, then from PATH. Says which are missing.
     #[must_use]
     pub fn all() -> Vec<Self> {
         let fetched = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/runsc");
@@ -56,6 +56,10 @@ impl Runsc {
             if found.iter().all(|other| other.generation != runsc.generation) {
                 found.push(runsc);
             }
+        }
+        if found.len() < 3 {
+            let there: Vec<_> = found.iter().map(|runsc| runsc.generation).collect();
+            crate::say::skipped(format_args!("of E22, E24 and E26 only {there:?} are there: make runsc"));
         }
         found
     }

@@ -12,7 +12,9 @@ use crate::subject::{clients, each, each_of_ours, proc};
 fn a_process_started_with_the_argv_of_a_generation_serves() {
     each(|subject| {
         let mut gofer = subject.start(&subject.bundle());
-        clients(&mut gofer)[0].mount();
+        // Held: the gofer ends with its last client.
+        let held = clients(&mut gofer);
+        held[0].mount();
     });
 }
 
@@ -21,7 +23,9 @@ fn a_process_started_with_the_argv_of_a_generation_serves() {
 fn it_is_process_1_in_name_spaces_of_its_own() {
     each(|subject| {
         let mut gofer = subject.start(&subject.bundle());
-        clients(&mut gofer)[0].mount();
+        // Held: the gofer ends with its last client.
+        let held = clients(&mut gofer);
+        held[0].mount();
         let status = proc(&gofer, "status");
         let last = status.lines().find_map(|line| line.strip_prefix("NSpid:")).expect("NSpid");
         assert_eq!(last.split_whitespace().last(), Some("1"));
@@ -57,7 +61,9 @@ fn its_capabilities_are_a_subset_of_those_it_needs() {
 fn every_thread_has_no_new_privileges_and_a_filter() {
     each(|subject| {
         let mut gofer = subject.start(&subject.bundle());
-        clients(&mut gofer)[0].mount();
+        // Held: the gofer ends with its last client.
+        let held = clients(&mut gofer);
+        held[0].mount();
         for thread in fs::read_dir(format!("/proc/{}/task", gofer.pid())).expect("threads") {
             // A Go program's threads come and go.
             let Ok(status) = fs::read_to_string(thread.expect("a thread").path().join("status")) else { continue };
@@ -73,7 +79,9 @@ fn its_umask_is_0_and_its_root_is_the_containers() {
     each(|subject| {
         fs::write(subject.path("root/marker"), "here").expect("a file");
         let mut gofer = subject.start(&subject.bundle());
-        clients(&mut gofer)[0].mount();
+        // Held: the gofer ends with its last client.
+        let held = clients(&mut gofer);
+        held[0].mount();
         assert_eq!(status_field(&proc(&gofer, "status"), "Umask"), "0000");
         for place in ["root", "cwd"] {
             assert_eq!(proc(&gofer, &format!("{place}/marker")), "here");
@@ -88,7 +96,9 @@ fn both_limits_of_descriptors_are_as_said() {
     each(|subject| {
         let launcher = subject.launcher(&subject.bundle()).global("--fdlimit=500");
         let mut gofer = subject.started(launcher);
-        clients(&mut gofer)[0].mount();
+        // Held: the gofer ends with its last client.
+        let held = clients(&mut gofer);
+        held[0].mount();
         let limits = proc(&gofer, "limits");
         let line = limits.lines().find(|line| line.starts_with("Max open files")).expect("a limit");
         assert_eq!(line.split_whitespace().filter(|word| *word == "500").count(), 2, "{line}");
@@ -103,7 +113,9 @@ fn what_no_flag_names_is_closed() {
         let (ours, stray) = rustix::pipe::pipe().expect("a pipe");
         let launcher = subject.launcher(&subject.bundle()).stray(stray);
         let mut gofer = subject.started(launcher);
-        clients(&mut gofer)[0].mount();
+        // Held: the gofer ends with its last client.
+        let held = clients(&mut gofer);
+        held[0].mount();
         let mut byte = [0];
         // The launcher's own is closed by now: if the gofer's is, too, then this is the end of the file.
         let mut poll = [rustix::event::PollFd::new(&ours, rustix::event::PollFlags::IN)];
@@ -118,7 +130,9 @@ fn what_no_flag_names_is_closed() {
 fn it_has_no_children_while_it_serves() {
     each(|subject| {
         let mut gofer = subject.start(&subject.bundle());
-        clients(&mut gofer)[0].mount();
+        // Held: the gofer ends with its last client.
+        let held = clients(&mut gofer);
+        held[0].mount();
         let children = || proc(&gofer, &format!("task/{}/children", gofer.pid()));
         assert!(eventually(|| children().is_empty()), "{}", children());
     });

@@ -8,7 +8,7 @@ RELEASE := target/$(TRIPLE)/release/gofer
 .PHONY: help run build check fmt clippy docs deny greps early test test-units test-loom test-integration test-long bench setup vm runsc clean
 
 help:
-	@echo "make run        build, serve a sample directory and show what a client sees"
+	@echo "make run        build, boot a sandbox with this gofer; without a runsc, serve a sample directory"
 	@echo "make test       everything that belongs to every change, within 10 minutes on 2 CPUs"
 	@echo "make test-long  the same at full length: 10 minutes of churn, 1,000 killed clients, 300,000 files in a virtual machine"
 	@echo "make check      formatting, lints, documentation, dependencies"
@@ -16,7 +16,7 @@ help:
 	@echo "make bench      round-trip times against bare ping-pongs, listings against bare getdents64"
 
 run: build
-	@integration/sample.sh $(RELEASE)
+	@integration/sandbox.sh $(RELEASE) || { [ $$? = 3 ] && integration/sample.sh $(RELEASE); }
 
 build:
 	$(CARGO) build --release --locked -p gofer

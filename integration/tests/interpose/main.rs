@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use gofer_integration::runsc::Runsc;
+use gofer_integration::sandbox::forget_network;
 use gofer_integration::{Gofer, say};
 use tempfile::TempDir;
 
@@ -44,6 +45,12 @@ impl Place {
             entries.map(|entry| entry.expect("an entry").file_name().to_string_lossy().into_owned()).collect();
         names.sort();
         names
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        forget_network(&self.path("state"));
     }
 }
 

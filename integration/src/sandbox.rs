@@ -47,6 +47,12 @@ impl Sandbox {
         Self { program: program.to_owned(), flags, dir, mounts: Vec::new(), read_only: false }
     }
 
+    /// Whether its runsc knows directfs, on or off.
+    #[must_use]
+    pub fn has_directfs(&self) -> bool {
+        self.flags.iter().any(|flag| flag.starts_with("--directfs"))
+    }
+
     /// The container's root, on the host.
     #[must_use]
     pub fn root(&self) -> PathBuf {

@@ -28,6 +28,17 @@ pub(super) fn same(scenario: impl Fn(Sandbox) -> String) {
     }
 }
 
+/// Runs `test` with a file in which `runsc` has our gofer, for every generation.
+pub(super) fn ours(test: impl Fn(&Path, &Runsc)) {
+    let dir = tempfile::tempdir().expect("a directory");
+    std::fs::set_permissions(dir.path(), std::os::unix::fs::PermissionsExt::from_mode(0o755)).expect("chmod");
+    for runsc in Runsc::all() {
+        let combined = dir.path().join(format!("{:?}", runsc.generation));
+        combine(&runsc.path, &combined);
+        test(&combined, &runsc);
+    }
+}
+
 /// What a command said and how it ended; stdout only, since messages of runsc have times in them.
 pub(super) fn outcome(output: &Output) -> String {
     format!("{:?}: {}", output.status.code(), String::from_utf8_lossy(&output.stdout))

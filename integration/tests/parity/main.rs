@@ -3,5 +3,7 @@
 //! `PARITY_ARMS=stock` leaves ours out, to try scenarios by themselves.
 
 mod arms;
+mod cycles;
+mod files;
 mod lifecycle;
 mod mounts;

@@ -67,6 +67,7 @@ impl From<Unknown> for OnUnknown {
     }
 }
 
+#[inline(never)]
 pub(super) fn install(args: &InstallArgs) -> Result<(), Failure> {
     let InstallArgs { runsc, out, gofer, on_unknown } = args;
     if !cfg!(all(target_arch = "x86_64", target_os = "linux")) {
@@ -102,6 +103,7 @@ pub(super) fn install(args: &InstallArgs) -> Result<(), Failure> {
     draft.publish(out).map_err(|error| cannot("write", out, error))
 }
 
+#[inline(never)]
 pub(super) fn switch(args: &SwitchArgs) -> Result<(), Failure> {
     let SwitchArgs { mode, path } = args;
     let mut file = read(path)?;

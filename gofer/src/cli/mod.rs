@@ -35,6 +35,7 @@ enum Command {
 
 /// Runs the command that the arguments name. Exit code 0 on success, 1 on failure, 2 for a wrong command line.
 pub(crate) fn run() -> ExitCode {
+    // None but `serve` is inlined: their frames would be private memory of a server for good.
     let result = match parse().command {
         Command::Serve(args) => serve::run(&args),
         Command::Client(args) => client::run(&args),

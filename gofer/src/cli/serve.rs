@@ -161,7 +161,7 @@ impl Service {
     async fn serve_one(&self, socket: OwnedFd) -> std::io::Result<()> {
         let mut signals = Signals::new()?;
         let connection = self.connect(socket)?;
-        let mut ended = ended(&connection)?;
+        let mut ended = ended(&connection);
         tokio::select! {
             _ = &mut ended => return Ok(()),
             () = signals.first() => connection.finish(),
@@ -230,17 +230,14 @@ impl Clients {
     }
 }
 
-/// Is sent when the connection has ended: by a thread that waits for it, since there may not be one more to be had later.
-fn ended(connection: &Arc<Connection>) -> std::io::Result<oneshot::Receiver<()>> {
-    const STACK: usize = 64 << 10;
+/// Is sent when the connection has ended.
+fn ended(connection: &Connection) -> oneshot::Receiver<()> {
     let (sender, receiver) = oneshot::channel();
-    let connection = Arc::clone(connection);
-    std::thread::Builder::new().name("gofer waiter".into()).stack_size(STACK).spawn(move || {
-        connection.wait();
+    connection.when_finished(move || {
         // No one listens any more after a second signal.
         let _ = sender.send(());
-    })?;
-    Ok(receiver)
+    });
+    receiver
 }
 
 /// Waits for all of `connections`. Without a thread: at the limit of threads the server still has to end.

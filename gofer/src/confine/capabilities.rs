@@ -20,8 +20,8 @@ pub(super) const SERVING: CapabilitySet = CapabilitySet::CHOWN
 /// exec to pass anything on to.
 pub(super) fn keep(wanted: CapabilitySet) -> Result<(), StartError> {
     let held = held()?;
-    for (name, _) in wanted.difference(held.permitted).iter_names() {
-        tracing::warn!(capability = name, "not held, so files may be refused to the container");
+    for number in numbers(wanted.difference(held.permitted)) {
+        tracing::warn!("capability {} is not held, so files may be refused to the container", name(number));
     }
     // First, while SETPCAP is there.
     trim_bounding_set(held.effective, wanted)?;
@@ -51,6 +51,25 @@ fn set(all: CapabilitySet) -> Result<(), StartError> {
 
 fn refused(errno: Errno) -> StartError {
     StartError::new("give up capabilities", errno)
+}
+
+fn numbers(set: CapabilitySet) -> impl Iterator<Item = u32> {
+    (0..u64::BITS).filter(move |number| set.bits() >> number & 1 == 1)
+}
+
+/// Of those that are ever wanted: a table of all would be private memory of every gofer.
+fn name(number: u32) -> &'static str {
+    match number {
+        0 => "CHOWN",
+        1 => "DAC_OVERRIDE",
+        2 => "DAC_READ_SEARCH",
+        3 => "FOWNER",
+        4 => "FSETID",
+        6 => "SETGID",
+        7 => "SETUID",
+        18 => "SYS_CHROOT",
+        _ => "of another kind",
+    }
 }
 
 fn trim_bounding_set(effective: CapabilitySet, wanted: CapabilitySet) -> Result<(), StartError> {

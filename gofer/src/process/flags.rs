@@ -94,9 +94,9 @@ impl fmt::Display for Bad {
     }
 }
 
-/// Reads flags of `table` into `values` up to the first other word, and returns what follows.
+/// Reads flags that `find` knows into `values` up to the first other word, and returns what follows.
 pub(crate) fn parse<'a>(
-    table: &[Flag],
+    find: impl Fn(&[u8]) -> Option<Flag>,
     mut arguments: &'a [OsString],
     values: &mut Values,
 ) -> Result<&'a [OsString], Bad> {
@@ -117,7 +117,7 @@ pub(crate) fn parse<'a>(
             Some(at) => (&body[..at], Some(&body[at + 1..])),
             None => (body, None),
         };
-        let Some(flag) = table.iter().find(|flag| flag.name.as_bytes() == name) else {
+        let Some(flag) = find(name) else {
             return Err(Bad::Unknown(lossy(name)));
         };
         let value = match value {
@@ -217,6 +217,10 @@ fn lossy(bytes: &[u8]) -> String {
 mod tests {
     use super::*;
 
+    fn known(name: &[u8]) -> Option<Flag> {
+        TABLE.iter().find(|flag| flag.name.as_bytes() == name).copied()
+    }
+
     const TABLE: &[Flag] = &[
         Flag::new("text", Kind::Text),
         Flag::new("yes", Kind::Bool),
@@ -227,7 +231,7 @@ mod tests {
     fn read(arguments: &[&str]) -> Result<(Values, Vec<OsString>), Bad> {
         let arguments: Vec<OsString> = arguments.iter().map(OsString::from).collect();
         let mut values = Values::default();
-        let rest = parse(TABLE, &arguments, &mut values)?.to_vec();
+        let rest = parse(known, &arguments, &mut values)?.to_vec();
         Ok((values, rest))
     }
 

@@ -5,129 +5,52 @@
 
 use super::flags::{Flag, Kind};
 
-/// All of them, in alphabetical order.
-pub(crate) const GLOBALS: &[Flag] = &[
-    Flag::new("allow-connected-on-save", Kind::Bool),
-    Flag::new("allow-flag-override", Kind::Bool),
-    Flag::new("allow-live-tcp-migration", Kind::Bool),
-    Flag::new("allow-packet-socket-write", Kind::Bool),
-    Flag::new("allow-rootfs-tar-annotation", Kind::Bool),
-    Flag::new("allow-suid", Kind::Bool),
-    Flag::new("alsologtostderr", Kind::Bool),
-    Flag::new("app-huge-pages", Kind::Bool),
-    Flag::new("buffer-pooling", Kind::Bool),
-    Flag::new("cgroupfs", Kind::Bool),
-    Flag::new("character-device-policy", Kind::Text),
-    Flag::new("control-rpc-stop-timeout", Kind::Duration),
-    Flag::new("coverage-fd", Kind::Int),
-    Flag::new("coverage-report", Kind::Text),
-    Flag::new("cpu-num-from-quota", Kind::Bool),
-    Flag::new("dcache", Kind::Int),
-    Flag::new("debug", Kind::Bool),
-    Flag::new("debug-command", Kind::Text),
-    Flag::new("debug-log", Kind::Text),
-    Flag::new("debug-log-fd", Kind::Int),
-    Flag::new("debug-log-format", Kind::Text),
-    Flag::new("debug-to-user-log", Kind::Bool),
-    Flag::new("directfs", Kind::Bool),
-    Flag::new("enable-core-tags", Kind::Bool),
-    Flag::new("EXPERIMENTAL-afxdp", Kind::Bool),
-    Flag::new("EXPERIMENTAL-xdp", Kind::Text),
-    Flag::new("EXPERIMENTAL-xdp-need-wakeup", Kind::Bool),
-    Flag::new("fdlimit", Kind::Int),
-    Flag::new("file-access", Kind::Text),
-    Flag::new("file-access-mounts", Kind::Text),
-    Flag::new("final-metrics-log", Kind::Text),
-    Flag::new("fsgofer-host-uds", Kind::Bool),
-    Flag::new("fuse", Kind::Bool),
-    Flag::new("gofer-network-namespace", Kind::Text),
-    Flag::new("gso", Kind::Bool),
-    Flag::new("gvisor-gro", Kind::BoolOrDuration),
-    Flag::new("gvisor-marker-file", Kind::Bool),
-    Flag::new("h", Kind::Bool),
-    Flag::new("help", Kind::Bool),
-    Flag::new("host-fifo", Kind::Text),
-    Flag::new("host-settings", Kind::Text),
-    Flag::new("host-uds", Kind::Text),
-    Flag::new("ignore-cgroups", Kind::Bool),
-    Flag::new("in-sandbox-cgroup", Kind::Text),
-    Flag::new("iouring", Kind::Bool),
-    Flag::new("kvm-use-cpu-nums", Kind::Bool),
-    Flag::new("lisafs", Kind::Bool),
-    Flag::new("log", Kind::Text),
-    Flag::new("log-fd", Kind::Int),
-    Flag::new("log-format", Kind::Text),
-    Flag::new("log-packets", Kind::Bool),
-    Flag::new("metric-server", Kind::Text),
-    Flag::new("mount-cgroup-v2", Kind::Bool),
-    Flag::new("net-disconnect-ok", Kind::Bool),
-    Flag::new("net-raw", Kind::Bool),
-    Flag::new("network", Kind::Text),
-    Flag::new("network-processors-per-channel", Kind::Int),
-    Flag::new("num-network-channels", Kind::Int),
-    Flag::new("nvproxy", Kind::Bool),
-    Flag::new("nvproxy-allow-unsupported-driver", Kind::Bool),
-    Flag::new("nvproxy-allowed-driver-capabilities", Kind::Text),
-    Flag::new("nvproxy-docker", Kind::Bool),
-    Flag::new("nvproxy-driver-version", Kind::Text),
-    Flag::new("oci-seccomp", Kind::Bool),
-    Flag::new("overlay", Kind::Bool),
-    Flag::new("overlay2", Kind::Text),
-    Flag::new("override-procs", Kind::Text),
-    Flag::new("panic-log", Kind::Text),
-    Flag::new("panic-log-fd", Kind::Int),
-    Flag::new("panic-signal", Kind::Int),
-    Flag::new("pause-external-networking", Kind::Bool),
-    Flag::new("pcap-log", Kind::Text),
-    Flag::new("platform", Kind::Text),
-    Flag::new("platform_device_path", Kind::Text),
-    Flag::new("pod-init-config", Kind::Text),
-    Flag::new("profile", Kind::Bool),
-    Flag::new("profile-block", Kind::Text),
-    Flag::new("profile-cpu", Kind::Text),
-    Flag::new("profile-gc-interval", Kind::Duration),
-    Flag::new("profile-heap", Kind::Text),
-    Flag::new("profile-mutex", Kind::Text),
-    Flag::new("profiling-metrics", Kind::Text),
-    Flag::new("profiling-metrics-log", Kind::Text),
-    Flag::new("profiling-metrics-rate-us", Kind::Int),
-    Flag::new("qdisc", Kind::Text),
-    Flag::new("qdisc-tbf-burst", Kind::Uint),
-    Flag::new("qdisc-tbf-rate", Kind::Uint),
-    Flag::new("rdmaproxy", Kind::Bool),
-    Flag::new("ref-leak-mode", Kind::Text),
-    Flag::new("reproduce-nat", Kind::Bool),
-    Flag::new("reproduce-nftables", Kind::Bool),
-    Flag::new("restore-spec-validation", Kind::Text),
-    Flag::new("root", Kind::Text),
-    Flag::new("rootless", Kind::Bool),
-    Flag::new("rx-checksum-offload", Kind::Bool),
-    Flag::new("save-restore-netstack", Kind::Bool),
-    Flag::new("shared-root", Kind::Text),
-    Flag::new("sidecar-release-enforcement-policy", Kind::Text),
-    Flag::new("sidecar-usage-policy", Kind::Text),
-    Flag::new("software-gso", Kind::Bool),
-    Flag::new("strace", Kind::Bool),
-    Flag::new("strace-event", Kind::Bool),
-    Flag::new("strace-log-size", Kind::Uint),
-    Flag::new("strace-syscalls", Kind::Text),
-    Flag::new("systemd-cgroup", Kind::Bool),
-    Flag::new("systrap-disable-fast-path", Kind::Bool),
-    Flag::new("systrap-disable-syscall-patching", Kind::Bool),
-    Flag::new("TESTONLY-afs-syscall-panic", Kind::Bool),
-    Flag::new("TESTONLY-allow-packet-endpoint-write", Kind::Bool),
-    Flag::new("TESTONLY-autosave-image-path", Kind::Text),
-    Flag::new("TESTONLY-autosave-resume", Kind::Bool),
-    Flag::new("TESTONLY-nftables", Kind::Bool),
-    Flag::new("TESTONLY-test-name-env", Kind::Text),
-    Flag::new("TESTONLY-unsafe-nonroot", Kind::Bool),
-    Flag::new("tpuproxy", Kind::Bool),
-    Flag::new("trace", Kind::Text),
-    Flag::new("traceback", Kind::Text),
-    Flag::new("tx-checksum-offload", Kind::Bool),
-    Flag::new("version", Kind::Bool),
-    Flag::new("vfs2", Kind::Bool),
-    Flag::new("watchdog-action", Kind::Text),
+/// The flag of that name.
+pub(crate) fn find(name: &[u8]) -> Option<Flag> {
+    all().find(|flag| flag.name.as_bytes() == name)
+}
+
+/// All of them.
+pub(crate) fn all() -> impl Iterator<Item = Flag> {
+    GLOBALS.iter().flat_map(|&(kind, names)| names.split(' ').map(move |name| Flag::new(name, kind)))
+}
+
+/// By kind, in alphabetical order. As text, because a pointer for each name would make private memory of what every
+/// process could share: the program is relocated when it starts.
+const GLOBALS: &[(Kind, &str)] = &[
+    (
+        Kind::Bool,
+        "allow-connected-on-save allow-flag-override allow-live-tcp-migration allow-packet-socket-write \
+         allow-rootfs-tar-annotation allow-suid alsologtostderr app-huge-pages buffer-pooling cgroupfs \
+         cpu-num-from-quota debug debug-to-user-log directfs enable-core-tags EXPERIMENTAL-afxdp \
+         EXPERIMENTAL-xdp-need-wakeup fsgofer-host-uds fuse gso gvisor-marker-file h help ignore-cgroups \
+         iouring kvm-use-cpu-nums lisafs log-packets mount-cgroup-v2 net-disconnect-ok net-raw nvproxy \
+         nvproxy-allow-unsupported-driver nvproxy-docker oci-seccomp overlay pause-external-networking \
+         profile rdmaproxy reproduce-nat reproduce-nftables rootless rx-checksum-offload \
+         save-restore-netstack software-gso strace strace-event systemd-cgroup systrap-disable-fast-path \
+         systrap-disable-syscall-patching TESTONLY-afs-syscall-panic TESTONLY-allow-packet-endpoint-write \
+         TESTONLY-autosave-resume TESTONLY-nftables TESTONLY-unsafe-nonroot tpuproxy tx-checksum-offload \
+         version vfs2",
+    ),
+    (
+        Kind::Int,
+        "coverage-fd dcache debug-log-fd fdlimit log-fd network-processors-per-channel num-network-channels \
+         panic-log-fd panic-signal profiling-metrics-rate-us",
+    ),
+    (Kind::Uint, "qdisc-tbf-burst qdisc-tbf-rate strace-log-size"),
+    (Kind::Duration, "control-rpc-stop-timeout profile-gc-interval"),
+    (Kind::BoolOrDuration, "gvisor-gro"),
+    (
+        Kind::Text,
+        "character-device-policy coverage-report debug-command debug-log debug-log-format EXPERIMENTAL-xdp \
+         file-access file-access-mounts final-metrics-log gofer-network-namespace host-fifo host-settings \
+         host-uds in-sandbox-cgroup log log-format metric-server network nvproxy-allowed-driver-capabilities \
+         nvproxy-driver-version overlay2 override-procs panic-log pcap-log platform platform_device_path \
+         pod-init-config profile-block profile-cpu profile-heap profile-mutex profiling-metrics \
+         profiling-metrics-log qdisc ref-leak-mode restore-spec-validation root shared-root \
+         sidecar-release-enforcement-policy sidecar-usage-policy strace-syscalls TESTONLY-autosave-image-path \
+         TESTONLY-test-name-env trace traceback watchdog-action",
+    ),
 ];
 
 #[cfg(test)]
@@ -136,7 +59,13 @@ mod tests {
 
     #[test]
     fn names_are_in_order_and_unique() {
-        let names: Vec<String> = GLOBALS.iter().map(|flag| flag.name.to_lowercase()).collect();
+        for (kind, names) in GLOBALS {
+            let names: Vec<String> = names.split(' ').map(str::to_lowercase).collect();
+            assert!(names.is_sorted_by(|a, b| a < b), "{kind:?}: {names:?}");
+        }
+        let mut names: Vec<_> = all().map(|flag| flag.name).collect();
+        names.sort_unstable();
         assert!(names.is_sorted_by(|a, b| a < b));
+        assert_eq!(names.len(), 121);
     }
 }

@@ -31,7 +31,9 @@ pub(crate) fn is_wanted() -> bool {
         && argv.find(|word| !word.as_bytes().starts_with(b"-")).is_some_and(|word| word == OsStr::new("gofer"))
 }
 
-/// The gofer's life, or that of the original one of the same file.
+/// The gofer's life, or that of the original one of the same file. Not inlined: what its frame touched of the stack would
+/// stay private memory of every other command.
+#[inline(never)]
 pub(crate) fn run(options: Option<Options>) -> ExitCode {
     let environment = Environment::read(env::vars_os());
     match options.map(|options| options.mode) {

@@ -35,6 +35,19 @@ pub struct Connection {
     /// Held shared by each request that runs; true once no more are taken.
     closing: RwLock<bool>,
     thread: Mutex<Option<JoinHandle<()>>>,
+    end: Mutex<End>,
+}
+
+/// Who is to be told of the end, which comes once.
+enum End {
+    Ahead(Option<Box<dyn FnOnce() + Send>>),
+    Behind,
+}
+
+impl std::fmt::Debug for End {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(if matches!(self, Self::Behind) { "Behind" } else { "Ahead" })
+    }
 }
 
 #[derive(Debug)]
@@ -62,6 +75,7 @@ impl Connection {
             channels: Mutex::new(Channels { windows: WindowAllocator::new(limits.message_size), serving: Vec::new() }),
             closing: RwLock::new(false),
             thread: Mutex::new(None),
+            end: Mutex::new(End::Ahead(None)),
         });
         let serving = Arc::clone(&connection);
         let thread = spawn("gofer socket", move || serving.serve_socket(served))?;
@@ -83,6 +97,19 @@ impl Connection {
         if let Some(thread) = thread {
             // A panic was reported where it happened.
             let _ = thread.join();
+        }
+    }
+
+    /// Has `tell` run when everything of the connection is closed, which may be now; a second call replaces the first.
+    /// It runs on the connection's own thread, so that waiting takes none.
+    pub fn when_finished(&self, tell: impl FnOnce() + Send + 'static) {
+        let mut end = lock(&self.end);
+        match &mut *end {
+            End::Ahead(told) => *told = Some(Box::new(tell)),
+            End::Behind => {
+                drop(end);
+                tell();
+            }
         }
     }
 
@@ -110,6 +137,10 @@ impl Connection {
         // Only now does the client see the end.
         drop(socket);
         let _ = rustix::net::shutdown(&self.socket, rustix::net::Shutdown::Both);
+        let told = std::mem::replace(&mut *lock(&self.end), End::Behind);
+        if let End::Ahead(Some(tell)) = told {
+            tell();
+        }
     }
 
     /// Refuses new requests, waits for those that run, ends the channels, and drops what the client held.

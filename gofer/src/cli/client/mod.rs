@@ -98,6 +98,7 @@ enum Action {
     },
 }
 
+#[inline(never)]
 pub(super) fn run(args: &Args) -> Result<(), Failure> {
     let connect = |channels| connect(args, channels);
     // One command at a time needs one channel; ping makes its own choice.

@@ -13,7 +13,7 @@ use super::{Args, DeviceProxies, Donated, LogArgs, LogFormat, Overlay};
 use crate::process::StartError;
 use crate::process::descriptors::Unowned;
 use crate::process::flags::{self, Flag, Kind, Values};
-use crate::process::globals::GLOBALS;
+use crate::process::globals;
 
 /// A sentence about the command line.
 pub(super) struct Fault {
@@ -34,7 +34,7 @@ fn usage(text: impl Into<String>) -> Fault {
 /// The whole command line, without the program's own name.
 pub(super) fn read(argv: &[OsString]) -> Result<Args, Fault> {
     let mut globals = Values::default();
-    let rest = flags::parse(GLOBALS, argv, &mut globals).map_err(|bad| {
+    let rest = flags::parse(globals::find, argv, &mut globals).map_err(|bad| {
         let fault = unknown(bad.to_string());
         Fault { error: fault.error.with_code(2), ..fault }
     })?;
@@ -47,8 +47,8 @@ pub(super) fn read(argv: &[OsString]) -> Result<Args, Fault> {
         None => return Err(unknown("there is no sub-command")),
     };
     let mut given = Values::default();
-    let table: Vec<Flag> = GOFER_FLAGS.iter().map(|(flag, _)| *flag).collect();
-    let words = flags::parse(&table, rest, &mut given).map_err(|bad| unknown(bad.to_string()))?;
+    let known = |name: &[u8]| GOFER_FLAGS.iter().map(|(flag, _)| *flag).find(|flag| flag.name.as_bytes() == name);
+    let words = flags::parse(known, rest, &mut given).map_err(|bad| unknown(bad.to_string()))?;
     let generation = generation(&given, words)?;
     build(&globals, &given, generation, words)
 }

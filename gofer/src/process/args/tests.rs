@@ -4,7 +4,7 @@ use std::os::fd::{AsRawFd, IntoRawFd};
 
 use super::*;
 use crate::process::flags::Kind;
-use crate::process::globals::GLOBALS;
+use crate::process::globals;
 
 /// A number that is open, and that nobody owns.
 fn open() -> RawFd {
@@ -63,7 +63,7 @@ fn every_global_flag_is_accepted_with_one_dash_and_with_two() {
         ("overlay2", "all:memory"),
         ("debug-log-format", "json"),
     ];
-    for flag in GLOBALS.iter().filter(|flag| !matches!(flag.name, "help" | "h" | "version")) {
+    for flag in globals::all().filter(|flag| !matches!(flag.name, "help" | "h" | "version")) {
         let special = special.iter().find(|(name, _)| *name == flag.name).map(|(_, value)| (*value).to_owned());
         let value = special.unwrap_or_else(|| match flag.kind {
             Kind::Bool => "true".to_owned(),

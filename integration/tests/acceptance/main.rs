@@ -2,9 +2,12 @@
 //! generation, on the binary under test or, with `GOFER_UNDER_TEST=stock`, on the gofer of the `runsc` that is there.
 
 mod birth;
+mod command_line;
 mod ending;
+mod globals;
 mod logs;
 mod mounts;
 mod policy;
+mod refusals;
 mod shakes;
 mod subject;

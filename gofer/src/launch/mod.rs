@@ -97,6 +97,13 @@ impl Launcher {
         }
     }
 
+    /// Another program than the one of [`Launcher::new`].
+    #[must_use]
+    pub fn executable(mut self, executable: impl Into<PathBuf>) -> Self {
+        self.executable = executable.into();
+        self
+    }
+
     /// Adds a flag before the word `gofer`, such as `--directfs=false` or `--host-uds=all`.
     #[must_use]
     pub fn global(mut self, flag: impl Into<String>) -> Self {

@@ -11,3 +11,4 @@ mod policy;
 mod refusals;
 mod shakes;
 mod subject;
+mod user_namespaces;

@@ -34,7 +34,12 @@ impl Subject {
     pub(crate) fn launcher_of(&self, executable: &Path, bundle: &Bundle) -> Launcher {
         let directory = self.path("bundle");
         bundle.write(&directory).expect("a bundle");
-        let launcher = Launcher::new(self.generation, executable, directory).log(self.create("log"));
+        self.launcher_in(&directory).executable(executable)
+    }
+
+    /// The same of a bundle that is there.
+    pub(crate) fn launcher_in(&self, directory: &Path) -> Launcher {
+        let launcher = Launcher::new(self.generation, &self.executable, directory).log(self.create("log"));
         let launcher = launcher.global(format!("--root={}", self.path("state").display()));
         match self.generation {
             Generation::E22 => launcher,

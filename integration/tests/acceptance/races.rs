@@ -1,0 +1,85 @@
+//! A root whose content changes while the gofer sets it up: another container may share it.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use gofer::launch::{Ended, Mount};
+use gofer_integration::{Ask, Outside, say};
+use rustix::fs::{CWD, RenameFlags, renameat_with};
+
+use crate::subject::{clients, each};
+
+/// 25.
+#[test]
+fn a_destination_that_becomes_a_link_to_the_host_during_set_up_never_leads_outside() {
+    let time = Duration::from_secs(if say::long() { 60 } else { 1 });
+    each(|subject| {
+        let outside = Outside::new();
+        for (name, target) in [("a", outside.path().join("dir")), ("f", up_to(&outside.path().join("dir")))] {
+            fs::create_dir(subject.path("root").join(name)).expect("a directory");
+            symlink(target, subject.path("root").join(format!("{name}-link"))).expect("a link");
+        }
+        symlink(outside.path().join("secret"), subject.path("root/secret-link")).expect("a link");
+        fs::write(subject.path("root/secret"), "of the container").expect("a file");
+        let bundle = subject
+            .bundle()
+            .mount(Mount::bind("/a/deep/er", subject.path("volume")))
+            .mount(Mount::bind("/f/file", subject.path("volume/file")))
+            .mount(Mount::bind("/secret", subject.path("volume/file")))
+            .cwd("/a/work");
+        let stop = AtomicBool::new(false);
+        let (mut served, mut refused) = (0, 0);
+        std::thread::scope(|scope| {
+            let swapping = scope.spawn(|| swap(&subject.path("root"), &stop));
+            let start = Instant::now();
+            while start.elapsed() < time && !swapping.is_finished() {
+                let mut gofer = subject.launcher(&bundle).spawn().expect("a process");
+                gofer.release();
+                if gofer.read_mounts().is_err() {
+                    assert_eq!(gofer.wait().expect("an end"), Ended::Exited(128));
+                    refused += 1;
+                    continue;
+                }
+                for client in clients(&mut gofer) {
+                    // A connection may be refused even then; what it shows is never the host's.
+                    let Ok((root, _)) = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| client.mounted()))
+                        .unwrap_or(Err(gofer_protocol::Errno::EIO))
+                    else {
+                        continue;
+                    };
+                    assert!(!outside.holds(&root.stat), "a file of the host is served");
+                }
+                served += 1;
+            }
+            stop.store(true, Ordering::Relaxed);
+            let swaps: u64 = swapping.join().expect("the one who swaps");
+            say::measured(format_args!(
+                "{:?}: {served} served and {refused} refused during {swaps} swaps",
+                subject.generation
+            ));
+        });
+        assert!(served > 0, "nothing was tried");
+        outside.assert_untouched();
+    });
+}
+
+/// Exchanges directories and a file with links to the host, over and over; how often.
+fn swap(root: &Path, stop: &AtomicBool) -> u64 {
+    let mut count = 0;
+    while !stop.load(Ordering::Relaxed) {
+        for name in ["a", "f", "secret"] {
+            let (one, other) = (root.join(name), root.join(format!("{name}-link")));
+            renameat_with(CWD, one, CWD, other, RenameFlags::EXCHANGE).expect("an exchange");
+            count += 1;
+        }
+    }
+    count
+}
+
+/// A path that goes up further than any root is deep, and then to `path` of the host.
+fn up_to(path: &Path) -> std::path::PathBuf {
+    Path::new("../../../../../../../../../../..").join(path.strip_prefix("/").expect("an absolute path"))
+}

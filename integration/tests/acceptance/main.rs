@@ -3,6 +3,7 @@
 
 mod birth;
 mod command_line;
+mod confinement;
 mod ending;
 mod globals;
 mod logs;

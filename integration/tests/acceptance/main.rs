@@ -5,6 +5,7 @@ mod birth;
 mod command_line;
 mod confinement;
 mod ending;
+mod forbidden;
 mod globals;
 mod logs;
 mod mountinfo;

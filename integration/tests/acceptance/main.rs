@@ -8,6 +8,7 @@ mod ending;
 mod forbidden;
 mod globals;
 mod logs;
+mod loud;
 mod mountinfo;
 mod mounts;
 mod options;

@@ -83,8 +83,13 @@ fn directories_and_files_are_bound_and_their_mount_points_made() {
         clients[1].find(clients[1].mount(), "file");
         assert!(clients[2].mounted().is_ok());
         clients[3].find(clients[3].mount(), "inside");
-        assert!(subject.path("root/dir").is_dir());
-        assert!(subject.path("root/deep/file").is_file());
+        let status = fs::read_to_string("/proc/self/status").expect("our own status");
+        let umask = status.lines().find_map(|line| line.strip_prefix("Umask:")).expect("a umask");
+        let umask = u32::from_str_radix(umask.trim(), 8).expect("an octal number");
+        for (name, is_dir) in [("dir", true), ("deep", true), ("deep/file", false), ("near", true)] {
+            let made = fs::metadata(subject.path("root").join(name)).expect("a mount point");
+            assert_eq!((made.is_dir(), made.mode() & 0o7777), (is_dir, 0o777 & !umask), "{name}");
+        }
     });
 }
 

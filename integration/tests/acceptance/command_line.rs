@@ -117,6 +117,17 @@ fn connections_may_be_a_list_from_e24_on() {
     });
 }
 
+/// 1: no other flag of a generation is always there.
+#[test]
+fn it_serves_without_the_flags_that_may_be_absent() {
+    each(|subject| {
+        let launcher = subject.launcher(&subject.bundle()).arguments(|words| {
+            words.retain(|word| !["--sync-sentry-exit-fd=", "--root="].iter().any(|flag| word.starts_with(flag)));
+        });
+        serves(&mut subject.started(launcher));
+    });
+}
+
 /// 4.
 #[test]
 fn a_repeated_scalar_flag_takes_its_last_value_everywhere() {

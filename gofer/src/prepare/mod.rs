@@ -10,6 +10,7 @@ mod plan;
 mod resolve;
 mod root;
 mod rpc;
+mod setattr;
 mod sync;
 
 use std::fs::File;

@@ -15,6 +15,7 @@ use super::options;
 use super::plan::Access;
 use super::resolve::{Kind, resolve};
 use super::rpc::Rpc;
+use super::setattr::restrict_all;
 use crate::process::StartError;
 use crate::process::spec::Mount;
 
@@ -107,7 +108,18 @@ impl Attached {
     pub(super) fn settle(&self, mount: &Mount) -> Result<(), StartError> {
         let asked = (self.flags - MountFlags::BIND - MountFlags::REC) | MountFlags::NOSUID;
         remount(self.tree.as_fd(), asked)
+            .and_then(|()| if self.flags.contains(MountFlags::REC) { self.restrict(mount, asked) } else { Ok(()) })
             .map_err(|cause| StartError::new(format_args!("remount {}", mount.destination.display()), cause))
+    }
+
+    /// What came along with a recursive bind, for which a remount does nothing: the original gofer restricts it where ids
+    /// are mapped. Else it leaves it writable below a read-only mount, for whoever takes over a sandbox with directfs.
+    fn restrict(&self, mount: &Mount, asked: MountFlags) -> Result<(), Errno> {
+        let asked = if mount.id_mapped { asked } else { asked & MountFlags::RDONLY };
+        match restrict_all(self.tree.as_fd(), asked) {
+            Err(Errno::NOSYS) if !mount.id_mapped => Ok(()),
+            result => result,
+        }
     }
 }
 

@@ -112,6 +112,27 @@ fn a_write_through_the_donated_descriptor_of_a_read_only_mount_fails_on_the_host
     });
 }
 
+/// 27, and what came along with the mount: the original of E26 leaves it writable, which the specification permits to be
+/// stricter.
+#[test]
+fn a_mount_below_a_read_only_one_is_read_only_on_the_host_too() {
+    if is_stock() {
+        return gofer_integration::say::skipped_by_choice("the original leaves them as they are");
+    }
+    each_that_applies_options(|subject| {
+        in_private_namespace(|| {
+            let below = subject.path("volume/below");
+            fs::create_dir(&below).expect("a directory");
+            mount("tmpfs", &below, "tmpfs", MountFlags::empty(), None::<&std::ffi::CStr>).expect("a tmpfs");
+            let bundle = subject.bundle().mount(Mount::bind("/data", subject.path("volume")).option("ro"));
+            let gofer = subject.start(&bundle.mount(Mount::bind("/open", subject.path("volume")).option("nodev")));
+            assert!(at(&gofer, "/data/below").has("ro"));
+            assert_eq!(at(&gofer, "/open/below").of(&WORDS), [""; 0], "nothing else is changed");
+            fs::write(below.join("file"), "").expect("the host's own is writable still");
+        });
+    });
+}
+
 const TIMES: [&str; 3] = ["noatime", "nodiratime", "strictatime"];
 
 fn with_times(subject: &Subject) -> Bundle {

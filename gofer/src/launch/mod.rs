@@ -22,9 +22,11 @@
 //! # }
 //! ```
 //!
-//! What is different from `runsc`: no parent-death signal is set, since that is bound to the starting *thread*; nobody
-//! answers the gofer's RPC unless the caller takes its end ([`Launched::take_rpc`]); and no filestore is made for
-//! overlaid mounts, which is the sandbox's concern.
+//! An E26 gofer that may not read a mount's source has the launcher open it. By itself the launcher does so with its own
+//! rights; [`Launched::answer_rpc`] gives another answer, and [`Launched::take_rpc`] hands the socket back.
+//!
+//! What is different from `runsc`: no parent-death signal is set, since that is bound to the starting *thread*; mounts with
+//! id mappings are for the caller to make; and no filestore is made for overlaid mounts, which is the sandbox's concern.
 
 mod argv;
 mod bundle;
@@ -32,6 +34,7 @@ mod child;
 mod error;
 mod launched;
 mod namespaces;
+mod rpc;
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -44,6 +47,7 @@ pub use bundle::{Bundle, Mount};
 pub use error::LaunchError;
 pub use launched::{Ended, Launched};
 pub use namespaces::{IdMap, Namespaces, UserNamespace};
+pub use rpc::{OpenMount, Sources};
 
 /// How to start a gofer.
 #[derive(Debug)]

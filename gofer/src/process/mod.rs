@@ -8,6 +8,7 @@ mod flags;
 mod globals;
 mod hand_over;
 mod log;
+mod moment;
 mod serving;
 pub(crate) mod spec;
 

@@ -3,8 +3,14 @@
 
 mod birth;
 mod ending;
+#[allow(dead_code, reason = "another test uses the rest")]
+#[path = "../known_faults/fuse.rs"]
+mod fuse;
+mod hooks;
+mod list;
 mod logs;
 mod mounts;
 mod policy;
+mod rpc;
 mod shakes;
 mod subject;

@@ -7,10 +7,12 @@ mod ending;
 #[path = "../known_faults/fuse.rs"]
 mod fuse;
 mod hooks;
+mod kinds;
 mod list;
 mod logs;
 mod mounts;
 mod policy;
+mod robust;
 mod rpc;
 mod shakes;
 mod subject;

@@ -181,13 +181,12 @@ impl Drop for Runtime {
         for (pid, _) in self.processes() {
             end(pid, Signal::KILL);
         }
-        let known = self.runsc(&["list", "--quiet"]);
-        for id in String::from_utf8_lossy(&known.stdout).lines() {
-            let _ = self.runsc(&["delete", "--force", id]);
-        }
-        for cgroup in self.cgroups() {
-            let _ = fs::remove_dir(cgroup);
-        }
+        // As `runsc delete` does, which takes seconds under the older ones where the host's first process reaps late.
+        let _ = eventually(|| {
+            // Busy while one of them is on its way out.
+            self.cgroups().iter().for_each(|cgroup| fs::remove_dir(cgroup).unwrap_or(()));
+            self.processes().is_empty() && self.cgroups().is_empty()
+        });
         forget_network(&self.path("state"));
     }
 }

@@ -13,7 +13,7 @@ help:
 	@echo "make test-long  the same at full length: 10 minutes of churn, 1,000 killed clients, 300,000 files in a virtual machine"
 	@echo "make check      formatting, lints, documentation, dependencies"
 	@echo "make runsc      every generation of runsc that can be reached, into target/runsc"
-	@echo "make bench      round-trip times against bare ping-pongs, listings against bare getdents64"
+	@echo "make bench      round trips and listings against bare system calls; start-up and idle memory against runsc's gofer"
 
 run: build
 	@integration/sandbox.sh $(RELEASE) || { [ $$? = 3 ] && integration/sample.sh $(RELEASE); }
@@ -65,8 +65,8 @@ test-long: setup vm runsc build
 	GOFER_BINARY=$(CURDIR)/$(RELEASE) GOFER_LONG=1 GOFER_CHURN_SECONDS=600 GOFER_KILLS=1000 \
 	  $(CARGO) test --locked -p gofer-integration -- --nocapture
 
-bench: setup
-	$(CARGO) bench --locked -p gofer-benches
+bench: setup runsc build
+	GOFER_BINARY=$(CURDIR)/$(RELEASE) $(CARGO) bench --locked -p gofer-benches
 
 # What cannot be installed is said, and the tests that need it say SKIPPED.
 setup:

@@ -70,8 +70,7 @@ impl Gofer {
     /// Private anonymous memory in KiB.
     #[must_use]
     pub fn anonymous_kib(&self) -> u64 {
-        let rollup = fs::read_to_string(format!("/proc/{}/smaps_rollup", self.pid())).expect("smaps_rollup");
-        field(&rollup, "Pss_Anon:")
+        anonymous_kib(self.pid())
     }
 
     /// How many descriptors it may have.
@@ -105,7 +104,7 @@ impl Gofer {
     /// A number of `/proc/PID/status`, such as `VmPeak:`.
     #[must_use]
     pub fn status(&self, line: &str) -> u64 {
-        field(&fs::read_to_string(format!("/proc/{}/status", self.pid())).expect("status"), line)
+        status(self.pid(), line)
     }
 
     /// Mappings.
@@ -124,6 +123,24 @@ impl Gofer {
         // 100 in a second, on every architecture (USER_HZ).
         ticks * 10
     }
+}
+
+/// Private anonymous memory of a process in KiB.
+///
+/// # Panics
+/// If it is gone.
+#[must_use]
+pub fn anonymous_kib(pid: u32) -> u64 {
+    field(&fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).expect("smaps_rollup"), "Pss_Anon:")
+}
+
+/// A number of `/proc/PID/status`, such as `Threads:`.
+///
+/// # Panics
+/// If the process is gone.
+#[must_use]
+pub fn status(pid: u32, line: &str) -> u64 {
+    field(&fs::read_to_string(format!("/proc/{pid}/status")).expect("status"), line)
 }
 
 fn field(text: &str, name: &str) -> u64 {

@@ -8,7 +8,7 @@ pub mod actor;
 pub mod ask;
 pub mod child;
 pub mod exchange;
-mod footprint;
+pub mod footprint;
 pub mod hostile;
 pub mod lease;
 pub mod listening;

@@ -3,6 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use crate::Gofer;
+
 /// A generation of runsc, as `make runsc` names its directories.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Generation {
@@ -62,6 +64,17 @@ impl Runsc {
             crate::say::skipped(format_args!("of E22, E24 and E26 only {there:?} are there: make runsc"));
         }
         found
+    }
+
+    /// Writes a file to `out` that behaves as this runsc, with our gofer.
+    ///
+    /// # Panics
+    /// If it cannot be made.
+    pub fn with_our_gofer(&self, out: &Path) {
+        let mut command = Command::new(Gofer::binary());
+        command.args(["install", "--gofer=ours", "--runsc"]).arg(&self.path).arg("--out").arg(out);
+        let output = command.output().expect("gofer starts");
+        assert!(output.status.success(), "gofer install: {}", String::from_utf8_lossy(&output.stderr));
     }
 
     fn at(path: &Path) -> Option<Self> {

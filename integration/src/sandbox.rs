@@ -108,6 +108,22 @@ impl Sandbox {
         self.runsc(&["exec", &self.id(), "/bin/sh", "-c", script])
     }
 
+    /// The processes that serve files to the containers of this bundle, or are about to.
+    ///
+    /// # Panics
+    /// If there is no `/proc`.
+    #[must_use]
+    pub fn gofers(&self) -> Vec<u32> {
+        let processes = std::fs::read_dir("/proc").expect("/proc").flatten();
+        let numbers = processes.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+        let ours = numbers.filter(|pid: &u32| {
+            // Processes end while this looks at them.
+            let line = std::fs::read_to_string(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+            line.starts_with("runsc-gofer\0") && line.contains(&self.bundle_dir())
+        });
+        ours.collect()
+    }
+
     /// Ends what was started.
     #[must_use]
     pub fn delete(&self) -> Output {
@@ -121,7 +137,11 @@ impl Sandbox {
     }
 
     fn bundle(&self) -> String {
-        format!("--bundle={}", self.dir.path().display())
+        format!("--bundle={}", self.bundle_dir())
+    }
+
+    fn bundle_dir(&self) -> String {
+        self.dir.path().display().to_string()
     }
 
     fn command(&self, arguments: &[&str]) -> Command {

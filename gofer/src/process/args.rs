@@ -46,7 +46,8 @@ pub(crate) struct Args {
 /// The descriptors that flags name. All are close-on-exec.
 #[derive(Debug)]
 pub(crate) struct Donated {
-    pub(crate) spec: OwnedFd,
+    /// There in all arguments that were accepted; gone once it is read.
+    pub(crate) spec: Option<OwnedFd>,
     pub(crate) mounts: Option<OwnedFd>,
     /// Server ends of the connections, in order.
     pub(crate) io: Vec<OwnedFd>,
@@ -158,10 +159,9 @@ pub(crate) fn close_strangers(args: &Args) -> Result<(), StartError> {
     let Donated { spec, mounts, io, dev, rpc, profiles, pin_ring, sentry_exit, .. } = &args.donated;
     let Donated { sync_userns, sync_nvproxy, sync_chroot, .. } = &args.donated;
     let log = &args.log;
-    let maybe = [mounts, dev, rpc, sync_userns, sync_nvproxy, sync_chroot, pin_ring, sentry_exit];
+    let maybe = [spec, mounts, dev, rpc, sync_userns, sync_nvproxy, sync_chroot, pin_ring, sentry_exit];
     let logs = [&log.errors, &log.debug, &log.panics];
-    let keep: Vec<&OwnedFd> =
-        std::iter::once(spec).chain(maybe.into_iter().chain(logs).flatten()).chain(io).chain(profiles).collect();
+    let keep: Vec<&OwnedFd> = maybe.into_iter().chain(logs).flatten().chain(io).chain(profiles).collect();
     descriptors::close_others(&keep).map_err(|cause| StartError::new("close inherited descriptors", cause))
 }
 

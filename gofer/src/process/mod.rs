@@ -72,7 +72,8 @@ fn serve(args: &mut Args, environment: Environment) -> Result<(), StartError> {
     if !std::mem::take(&mut args.donated.profiles).is_empty() {
         tracing::warn!("profiles and traces of Go are asked for; this gofer has none, and the files stay empty");
     }
-    let mut spec = Spec::read(&args.donated.spec, &args.bundle)?;
+    let spec = args.donated.spec.take().ok_or_else(|| StartError::sentence("flag --spec-fd is missing"))?;
+    let mut spec = Spec::read(spec, &args.bundle)?;
     let prepared = prepare::run(args, &mut spec)?;
     drop(spec);
     let confined = confine::apply(args, prepared)?;

@@ -76,12 +76,11 @@ impl Spec {
     ///
     /// `runsc` has validated the same file, so only what protects this process is checked: its size, its form, a root,
     /// and absolute destinations.
-    pub(crate) fn read(fd: &OwnedFd, bundle: &Path) -> Result<Self, StartError> {
+    pub(crate) fn read(fd: OwnedFd, bundle: &Path) -> Result<Self, StartError> {
         let refuse = |cause: &dyn Display| StartError::new("read the container's specification", cause);
-        rustix::fs::seek(fd, rustix::fs::SeekFrom::Start(0)).map_err(|errno| refuse(&errno))?;
-        let file = File::from(fd.try_clone().map_err(|error| refuse(&error))?);
+        rustix::fs::seek(&fd, rustix::fs::SeekFrom::Start(0)).map_err(|errno| refuse(&errno))?;
         let mut bytes = Vec::new();
-        file.take(MAX_BYTES + 1).read_to_end(&mut bytes).map_err(|error| refuse(&error))?;
+        File::from(fd).take(MAX_BYTES + 1).read_to_end(&mut bytes).map_err(|error| refuse(&error))?;
         if bytes.len() as u64 > MAX_BYTES {
             return Err(refuse(&format_args!("it is larger than {MAX_BYTES} bytes")));
         }
@@ -248,7 +247,7 @@ mod tests {
         let mut file = tempfile::tempfile().unwrap();
         file.write_all(text.as_bytes()).unwrap();
         // Left at its end, as an earlier reader would leave it.
-        Spec::read(&OwnedFd::from(file), Path::new("/bundle"))
+        Spec::read(OwnedFd::from(file), Path::new("/bundle"))
     }
 
     #[test]

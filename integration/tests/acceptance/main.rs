@@ -2,6 +2,7 @@
 //! generation, on the binary under test or, with `GOFER_UNDER_TEST=stock`, on the gofer of the `runsc` that is there.
 
 mod birth;
+mod confinement;
 mod ending;
 #[allow(dead_code, reason = "another test uses the rest")]
 #[path = "../known_faults/fuse.rs"]

@@ -257,7 +257,7 @@ fn donate(given: &Values, log: &LogWishes) -> Result<(Donated, LogArgs), Fault> 
         unowned.take((*number)?)
     };
     let donated = Donated {
-        spec: own("spec-fd").ok_or_else(|| usage("flag --spec-fd is missing"))?,
+        spec: own("spec-fd"),
         mounts: own("mounts-fd"),
         dev: own("dev-io-fd"),
         rpc: own("rpc-fd"),

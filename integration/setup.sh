@@ -1,12 +1,12 @@
 #!/bin/sh
 # Installs what the integration tests use beside a Rust toolchain: strace, which counts host calls, mkfs for btrfs and
-# ext4, what runs in sandboxes, and what fetches them. Quick when there is nothing left to do. Without root, or on a host that is not Debian's, it says what is
+# ext4, what runs in sandboxes, what fetches them, and what maps ids for users. Quick when there is nothing left to do. Without root, or on a host that is not Debian's, it says what is
 # missing instead, and the tests that need it say SKIPPED.
 set -eu
 
 # program:package
 wanted='strace:strace mkfs.btrfs:btrfs-progs mkfs.ext4:e2fsprogs mount:mount find:findutils busybox:busybox-static
-    sqlite3:sqlite3 git:git gcc:gcc make:make curl:curl xz:xz-utils'
+    sqlite3:sqlite3 git:git gcc:gcc make:make curl:curl xz:xz-utils newuidmap:uidmap'
 
 main() {
     packages=$(missing)

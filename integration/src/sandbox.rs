@@ -15,6 +15,7 @@ pub struct Sandbox {
     dir: TempDir,
     mounts: Vec<Value>,
     read_only: bool,
+    ids: Vec<Value>,
 }
 
 impl Sandbox {
@@ -44,7 +45,7 @@ impl Sandbox {
             "--ignore-cgroups".to_owned(),
         ];
         flags.extend(directfs.map(|on| format!("--directfs={on}")));
-        Self { program: program.to_owned(), flags, dir, mounts: Vec::new(), read_only: false }
+        Self { program: program.to_owned(), flags, dir, mounts: Vec::new(), read_only: false, ids: Vec::new() }
     }
 
     /// Whether its runsc knows directfs, on or off.
@@ -79,6 +80,25 @@ impl Sandbox {
     #[must_use]
     pub const fn read_only(mut self) -> Self {
         self.read_only = true;
+        self
+    }
+
+    /// In a user name space with these ids, of users and groups alike: the first inside, the first outside, how many. The
+    /// bundle and all below belong to the container's user 0.
+    ///
+    /// # Panics
+    /// If that cannot be.
+    #[must_use]
+    pub fn ids(mut self, maps: &[(u32, u32, u32)]) -> Self {
+        let map =
+            |&(inner, outer, count): &(u32, u32, u32)| json!({"containerID": inner, "hostID": outer, "size": count});
+        self.ids = maps.iter().map(map).collect();
+        let owner = maps.iter().find(|(inner, ..)| *inner == 0).map(|(_, outer, _)| *outer);
+        let own = |path: &Path| std::os::unix::fs::lchown(path, owner, owner).expect("chown");
+        own(self.dir.path());
+        for name in ["state", "root", "root/bin", "root/tmp", "root/data", "root/bin/busybox"] {
+            own(&self.dir.path().join(name));
+        }
         self
     }
 
@@ -157,7 +177,7 @@ impl Sandbox {
     fn write_spec(&self, script: &str) {
         let mut mounts = vec![json!({"type": "proc", "source": "proc", "destination": "/proc"})];
         mounts.extend(self.mounts.iter().cloned());
-        let spec = json!({
+        let mut spec = json!({
             "ociVersion": "1.0.0",
             "process": {
                 "user": {"uid": 0, "gid": 0}, "cwd": "/", "env": ["PATH=/bin"],
@@ -167,6 +187,12 @@ impl Sandbox {
             "mounts": mounts,
             "linux": {"namespaces": [{"type": "pid"}, {"type": "mount"}]},
         });
+        if !self.ids.is_empty() {
+            spec["linux"] = json!({
+                "namespaces": [{"type": "pid"}, {"type": "mount"}, {"type": "user"}],
+                "uidMappings": self.ids, "gidMappings": self.ids,
+            });
+        }
         std::fs::write(self.dir.path().join("config.json"), spec.to_string()).expect("config.json");
     }
 }

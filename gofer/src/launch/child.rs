@@ -29,6 +29,10 @@ pub(super) struct Plan {
     pub(super) session: bool,
     /// Becomes user and group 0 of its name space.
     pub(super) become_root: bool,
+    /// Capabilities that the program keeps though it is not user 0, as a mask; 0 for none. Of the first 32.
+    pub(super) ambient: u32,
+    /// Standard error, instead of none.
+    pub(super) error: Option<OwnedFd>,
 }
 
 /// A process that waits to be told to execute its program.
@@ -75,6 +79,7 @@ enum Step {
     Wait,
     Session,
     Root,
+    Capabilities,
     Descriptors,
     Execute,
 }
@@ -85,6 +90,7 @@ impl Step {
             (Self::Wait, "waiting for its name space"),
             (Self::Session, "making a session"),
             (Self::Root, "becoming root of its name space"),
+            (Self::Capabilities, "keeping its capabilities"),
             (Self::Descriptors, "placing its descriptors"),
             (Self::Execute, "executing the program"),
         ];
@@ -105,10 +111,12 @@ pub(super) fn spawn(plan: &Plan) -> Result<Held, LaunchError> {
     let high: Result<Vec<_>, _> = plan.descriptors.iter().map(above).collect();
     let high = high.map_err(failed("place a descriptor"))?;
     let hold = above(&pair.0.into()).map_err(failed("place a descriptor"))?;
+    let error = plan.error.as_ref().map(above).transpose().map_err(failed("place a descriptor"))?;
 
     let argv = pointers(&plan.argv);
     let environment = pointers(&plan.environment);
-    let mut numbers: Vec<RawFd> = vec![null.as_raw_fd(); 3];
+    let mut numbers: Vec<RawFd> = vec![null.as_raw_fd(); 2];
+    numbers.push(error.as_ref().unwrap_or(&null).as_raw_fd());
     numbers.extend(high.iter().map(AsRawFd::as_raw_fd));
 
     let mut pidfd: RawFd = -1;
@@ -131,6 +139,7 @@ pub(super) fn spawn(plan: &Plan) -> Result<Held, LaunchError> {
             ours: hold.as_raw_fd(),
             session: plan.session,
             become_root: plan.become_root,
+            ambient: plan.ambient,
         });
     }
     if pid < 0 {
@@ -171,6 +180,7 @@ struct Child<'p> {
     ours: RawFd,
     session: bool,
     become_root: bool,
+    ambient: u32,
 }
 
 /// In the child: system calls and nothing else.
@@ -199,6 +209,9 @@ fn execute(child: &Child<'_>) -> ! {
             fail(child, Step::Root);
         }
     }
+    if child.ambient != 0 && !keep_capabilities(child.ambient) {
+        fail(child, Step::Capabilities);
+    }
     for (number, &descriptor) in (0..).zip(child.numbers) {
         // SAFETY: dup2(2) takes integers; it clears close-on-exec on the copy.
         if unsafe { libc::dup2(descriptor, number) } < 0 {
@@ -212,6 +225,27 @@ fn execute(child: &Child<'_>) -> ! {
     // child has copies of them at the same addresses.
     unsafe { libc::execve(child.path.as_ptr(), child.argv.as_ptr(), child.environment.as_ptr()) };
     fail(child, Step::Execute)
+}
+
+/// Makes capabilities ambient: an exec as anybody but user 0 takes away all others.
+fn keep_capabilities(mask: u32) -> bool {
+    /// Of capget(2) and capset(2): version 3, and the calling thread.
+    const HEADER: [u32; 2] = [0x2008_0522, 0];
+    // Effective, permitted and inheritable ones, the lower 32 of each first.
+    let mut sets = [0_u32; 6];
+    // SAFETY: the header is one of version 3, for which the kernel fills six words.
+    if unsafe { libc::syscall(libc::SYS_capget, HEADER.as_ptr(), sets.as_mut_ptr()) } != 0 {
+        return false;
+    }
+    sets[2] |= mask;
+    // SAFETY: as above; the kernel reads the six words.
+    if unsafe { libc::syscall(libc::SYS_capset, HEADER.as_ptr(), sets.as_ptr()) } != 0 {
+        return false;
+    }
+    (0..u32::BITS).filter(|bit| mask >> bit & 1 == 1).all(|bit| {
+        // SAFETY: prctl(2) takes integers here.
+        unsafe { libc::prctl(libc::PR_CAP_AMBIENT, libc::PR_CAP_AMBIENT_RAISE, libc::c_ulong::from(bit), 0, 0) == 0 }
+    })
 }
 
 /// Tells the parent what failed, and ends.

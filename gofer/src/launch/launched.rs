@@ -50,8 +50,8 @@ impl Launched {
     }
 
     /// Lets it go on, where it waits before its first change of a mount: E26 always, E24 with
-    /// [`Launcher::sync_nvproxy`]. Mount sources that an E26 gofer may not read by itself are opened for it by
-    /// [`Sources::open`], unless somebody else answers.
+    /// [`Launcher::sync_nvproxy`], all with [`Launcher::rootless`]. Mount sources that an E26 gofer may not read by itself
+    /// are opened for it by [`Sources::open`], unless somebody else answers.
     pub fn release(&mut self) {
         if self.rpc.is_some() {
             // Most gofers ask for nothing. One that does where this fails is told so, or gets the end of the file.
@@ -201,8 +201,7 @@ impl Launched {
 impl Drop for Launched {
     fn drop(&mut self) {
         if self.ended.is_none() {
-            let _ = pidfd_send_signal(&self.pidfd, Signal::KILL);
-            reap(&self.pidfd);
+            end(&self.pidfd);
         }
     }
 }
@@ -223,6 +222,12 @@ impl fmt::Display for Ended {
             Self::Killed(signal) => write!(f, "was killed by signal {signal}"),
         }
     }
+}
+
+/// Kills a process of ours and waits.
+fn end(pidfd: &OwnedFd) {
+    let _ = pidfd_send_signal(pidfd, Signal::KILL);
+    reap(pidfd);
 }
 
 /// Waits for a process of ours that is about to end.
@@ -254,6 +259,9 @@ pub(super) fn spawn(mut launcher: Launcher) -> Result<Launched, LaunchError> {
     }
     let dev = launcher.dev.then(|| pair(&mut argv, "dev-io-fd")).transpose()?;
     let mut sync = Vec::new();
+    if launcher.rootless {
+        sync.push(pair(&mut argv, "sync-userns-fd")?);
+    }
     if launcher.sync_nvproxy {
         sync.push(pair(&mut argv, "sync-nvproxy-fd")?);
     }
@@ -263,6 +271,9 @@ pub(super) fn spawn(mut launcher: Launcher) -> Result<Launched, LaunchError> {
     argv.words.append(&mut launcher.flags);
     if is_e26 {
         argv.words.push(std::mem::take(&mut launcher.id));
+    }
+    if let Some(change) = launcher.arguments {
+        change(&mut argv.words);
     }
 
     let (pid, pidfd) = started(launcher, argv)?;
@@ -287,24 +298,36 @@ fn started(launcher: Launcher, argv: Argv) -> Result<(Pid, OwnedFd), LaunchError
         descriptors: argv.donated,
         namespaces: launcher.namespaces.clone_flags(),
         session: launcher.generation != Generation::E22,
-        become_root: launcher.namespaces.user.is_some(),
+        become_root: launcher.namespaces.user.is_some() && !launcher.rootless,
+        ambient: if launcher.rootless { ROOTLESS } else { 0 },
+        error: launcher.error.map(OwnedFd::from),
     })?;
+    let map = |pid| launcher.namespaces.user.as_ref().map_or(Ok(()), |user| user.map(pid));
     let set_up = || {
         if let Some(cgroup) = &launcher.cgroup {
             let procs = cgroup.join("cgroup.procs");
             let entered = std::fs::write(&procs, held.pid.as_raw_nonzero().to_string());
             entered.map_err(|error| LaunchError::new(format_args!("write {}", procs.display()), error))?;
         }
-        launcher.namespaces.user.as_ref().map_or(Ok(()), |user| user.map(held.pid))
+        if launcher.rootless { Ok(()) } else { map(held.pid) }
     };
-    match set_up() {
-        Ok(()) => held.go(),
-        Err(error) => {
-            held.give_up();
-            Err(error)
-        }
+    if let Err(error) = set_up() {
+        held.give_up();
+        return Err(error);
     }
+    let (pid, pidfd) = held.go()?;
+    if launcher.rootless
+        && let Err(error) = map(pid)
+    {
+        end(&pidfd);
+        return Err(error);
+    }
+    Ok((pid, pidfd))
 }
+
+/// What `runsc` lets a gofer keep whose ids are yet to come: CHOWN, DAC_OVERRIDE, DAC_READ_SEARCH, FOWNER, FSETID,
+/// SETGID, SETUID, SETPCAP, SYS_CHROOT, SYS_ADMIN.
+const ROOTLESS: u32 = 0x24_01df;
 
 fn path(path: &Path) -> Result<CString, LaunchError> {
     let bytes = path.as_os_str().as_bytes();

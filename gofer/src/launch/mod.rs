@@ -68,6 +68,9 @@ pub struct Launcher {
     strays: Vec<OwnedFd>,
     dev: bool,
     sync_nvproxy: bool,
+    rootless: bool,
+    error: Option<File>,
+    arguments: Option<fn(&mut Vec<String>)>,
 }
 
 impl Launcher {
@@ -92,7 +95,17 @@ impl Launcher {
             strays: Vec::new(),
             dev: false,
             sync_nvproxy: false,
+            rootless: false,
+            error: None,
+            arguments: None,
         }
+    }
+
+    /// Another program than the one of [`Launcher::new`].
+    #[must_use]
+    pub fn executable(mut self, executable: impl Into<PathBuf>) -> Self {
+        self.executable = executable.into();
+        self
     }
 
     /// Adds a flag before the word `gofer`, such as `--directfs=false` or `--host-uds=all`.
@@ -184,6 +197,34 @@ impl Launcher {
     #[must_use]
     pub fn sync_nvproxy(mut self) -> Self {
         self.sync_nvproxy = true;
+        self
+    }
+
+    /// As a caller without privileges has it: the gofer is executed before anybody has mapped the ids of its user name
+    /// space ([`Namespaces::user`], which must be a new one), keeps what its start-up needs as ambient capabilities, and
+    /// waits for [`Launched::release`] before it takes on the ids that `--uid` and `--gid` say (E26; user and group 0
+    /// without them).
+    ///
+    /// The maps are written as soon as it runs. What we may not write ourselves is left to `newuidmap` and
+    /// `newgidmap`: all but a map of the caller's own id.
+    #[must_use]
+    pub fn rootless(mut self) -> Self {
+        self.rootless = true;
+        self
+    }
+
+    /// Where the gofer's standard error goes until it has a debug log; nowhere without this.
+    #[must_use]
+    pub fn standard_error(mut self, file: File) -> Self {
+        self.error = Some(file);
+        self
+    }
+
+    /// Changes the finished command line, of which the name is the first word: for what `runsc` does not send. The
+    /// descriptors stay as they are.
+    #[must_use]
+    pub fn arguments(mut self, change: fn(&mut Vec<String>)) -> Self {
+        self.arguments = Some(change);
         self
     }
 

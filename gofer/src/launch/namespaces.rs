@@ -1,6 +1,8 @@
 //! The name spaces that a gofer is born into.
 
 use std::fs;
+use std::io;
+use std::process::Command;
 
 use rustix::process::Pid;
 
@@ -74,21 +76,36 @@ pub struct IdMap {
 }
 
 impl UserNamespace {
-    /// Writes the maps of `pid`, which waits for them.
+    /// Writes the maps of `pid`, which waits for them, or has somebody write them who may.
     pub(super) fn map(&self, pid: Pid) -> Result<(), LaunchError> {
         let (uids, gids) = match self {
             Self::Identity => (identity("uid_map")?, identity("gid_map")?),
             Self::Maps(uids, gids) => (lines(uids), lines(gids)),
         };
-        let write = |name: &str, content: &str| {
-            let path = format!("/proc/{}/{name}", pid.as_raw_nonzero());
-            fs::write(&path, content).map_err(|error| LaunchError::new(format_args!("write {path}"), error))
-        };
+        let of = |name: &str| format!("/proc/{}/{name}", pid.as_raw_nonzero());
+        let failed = |name: &str, error: io::Error| LaunchError::new(format_args!("write {}", of(name)), error);
         // As runsc; and a caller without rights may map groups in no other way (user_namespaces(7)).
-        write("setgroups", "deny")?;
-        write("uid_map", &uids)?;
-        write("gid_map", &gids)
+        fs::write(of("setgroups"), "deny").map_err(|error| failed("setgroups", error))?;
+        for (name, map, helper) in [("uid_map", &uids, "newuidmap"), ("gid_map", &gids, "newgidmap")] {
+            match fs::write(of(name), map) {
+                Err(error) if error.kind() == io::ErrorKind::PermissionDenied => ask(helper, pid, map)?,
+                written => written.map_err(|error| failed(name, error))?,
+            }
+        }
+        Ok(())
     }
+}
+
+/// Has a map written by the program that knows what the administrator lets each user map (subuid(5)).
+fn ask(helper: &str, pid: Pid, map: &str) -> Result<(), LaunchError> {
+    let mut command = Command::new(helper);
+    command.arg(pid.as_raw_nonzero().to_string()).args(map.split_whitespace());
+    let step = format!("have {helper} map ids");
+    let output = command.output().map_err(|error| LaunchError::new(&step, error))?;
+    if output.status.success() {
+        return Ok(());
+    }
+    Err(LaunchError::new(step, String::from_utf8_lossy(&output.stderr).trim()))
 }
 
 /// Our own map with the inner ids also as outer ones.

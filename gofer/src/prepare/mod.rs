@@ -39,10 +39,12 @@ pub(crate) struct Prepared {
 }
 
 /// What a connection serves.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Debug)]
 pub(crate) struct Connection {
     /// Absolute, below the container's root, free of symbolic links.
     pub(crate) path: PathBuf,
+    /// What was there when the list of mounts was written.
+    pub(crate) place: OwnedFd,
     pub(crate) read_only: bool,
 }
 
@@ -67,13 +69,13 @@ pub(crate) fn run(args: &mut Args, spec: &mut Spec) -> Result<Prepared, StartErr
     let rpc = args.donated.rpc.take().map(Rpc::new);
     let root = root::build(args, spec, &plan, rpc.as_ref())?;
     drop(rpc);
-    mount_list::settle(&root, &plan, spec, args.generation)?;
+    let places = mount_list::settle(&root, &plan, spec, args.generation)?;
     if let Some(fd) = args.donated.mounts.take() {
         mount_list::send(fd, spec)?;
     }
     rustix::process::umask(Mode::empty());
     let (descriptors, mountinfo) = leave_proc(args.unsafe_nonroot)?;
-    Ok(Prepared { descriptors, mountinfo, root, connections: plan.connections(spec) })
+    Ok(Prepared { descriptors, mountinfo, root, connections: plan.connections(spec, places) })
 }
 
 /// Opens what serving needs of procfs, and takes the rest out of sight: somebody who takes over this process shall find

@@ -1,10 +1,10 @@
 //! The list of mounts that goes back to the runtime: destinations resolved, options appended, the order kept.
 
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 
 use rustix::event::PollFlags;
-use rustix::fs::fstatfs;
+use rustix::fs::{AtFlags, StatxAttributes, StatxFlags, fstatfs, statx};
 use rustix::io::Errno;
 use serde_json::Value;
 
@@ -19,9 +19,19 @@ const OVERLAYFS: i64 = 0x794c_7630;
 const NFS: i64 = 0x6969;
 const FUSE: i64 = 0x6573_5546;
 
-/// Puts the resolved destination and the appended options into each served mount of `spec`.
-pub(super) fn settle(root: &Path, plan: &Plan, spec: &mut Spec, generation: Generation) -> Result<(), StartError> {
+/// Puts the resolved destination and the appended options into each served mount of `spec`. Returns the held places: the
+/// root's, and one for each of its mounts that is served, in their order.
+///
+/// What is served is what is held from here on. The root's content may change at any time, and with it where a
+/// destination leads; then the place is no mount, and what lies bare there is not what the container was promised.
+pub(super) fn settle(
+    root: &Path,
+    plan: &Plan,
+    spec: &mut Spec,
+    generation: Generation,
+) -> Result<Vec<OwnedFd>, StartError> {
     let root = open_root(root)?;
+    let mut places = Vec::new();
     for (mount, access) in spec.mounts.iter_mut().zip(&plan.mounts) {
         if access.is_none() {
             continue;
@@ -29,11 +39,27 @@ pub(super) fn settle(root: &Path, plan: &Plan, spec: &mut Spec, generation: Gene
         let place = resolve(root.as_fd(), &mount.destination)?;
         let shown = mount.destination.display();
         let fail = |cause: Errno| StartError::new(format_args!("look at the mounted {shown}"), cause);
-        let kind = fstatfs(place.last().ok_or_else(|| fail(Errno::NOENT))?).map_err(fail)?.f_type;
-        let extra = appended(kind, generation);
+        let held = place.last().ok_or_else(|| fail(Errno::NOENT))?;
+        if !is_mount(held).map_err(fail)? {
+            return Err(StartError::sentence(format!(
+                "the mount on {shown} is not there: its destination was changed"
+            )));
+        }
+        let extra = appended(fstatfs(held).map_err(fail)?.f_type, generation);
+        places.push(held.try_clone_to_owned().map_err(|cause| StartError::new("hold a mount", cause))?);
         rewrite(mount, &place.path(), extra);
     }
-    Ok(())
+    if plan.root.is_some() {
+        places.insert(0, root);
+    }
+    Ok(places)
+}
+
+/// Whether this is the root of a mount. Before Linux 5.8 there is no telling, and it is taken to be.
+fn is_mount(place: BorrowedFd<'_>) -> Result<bool, Errno> {
+    let told = statx(place, c"", AtFlags::EMPTY_PATH, StatxFlags::empty())?;
+    let tells = told.stx_attributes_mask.contains(StatxAttributes::MOUNT_ROOT);
+    Ok(!tells || told.stx_attributes.contains(StatxAttributes::MOUNT_ROOT))
 }
 
 fn appended(kind: i64, generation: Generation) -> Option<&'static str> {

@@ -1,5 +1,8 @@
 //! Which mounts are served, how, and that the runtime has counted alike.
 
+use std::os::fd::OwnedFd;
+use std::path::PathBuf;
+
 use super::Connection;
 use crate::process::StartError;
 use crate::process::args::Args;
@@ -68,14 +71,16 @@ impl Plan {
         spec.root.readonly || self.root.is_some_and(|access| access.overlaid)
     }
 
-    /// What each connection serves; destinations in `spec` are resolved by now.
-    pub(super) fn connections(&self, spec: &Spec) -> Vec<Connection> {
-        let root = self.root.map(|_| Connection { path: "/".into(), read_only: self.root_read_only(spec) });
+    /// What each connection serves: `places` are those of the root and the mounts that are served, whose destinations in
+    /// `spec` are resolved by now.
+    pub(super) fn connections(&self, spec: &Spec, places: Vec<OwnedFd>) -> Vec<Connection> {
+        let root = self.root.map(|_| (PathBuf::from("/"), self.root_read_only(spec)));
         let mounts = spec.mounts.iter().zip(&self.mounts).filter_map(|(mount, access)| {
             let read_only = access.as_ref()?.overlaid || mount.options.iter().any(|option| option == "ro");
-            Some(Connection { path: mount.destination.clone(), read_only })
+            Some((mount.destination.clone(), read_only))
         });
-        root.into_iter().chain(mounts).collect()
+        let served = root.into_iter().chain(mounts).zip(places);
+        served.map(|((path, read_only), place)| Connection { path, place, read_only }).collect()
     }
 }
 

@@ -109,11 +109,20 @@ pub(crate) fn parse(argv: impl Iterator<Item = OsString>) -> Result<Args, Refusa
     read::read(&argv).map_err(|fault| Refusal::new(fault, &argv))
 }
 
+/// What a command line can ask for that starts no gofer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Wanted {
+    Help,
+    Version,
+}
+
 /// Why the command line is refused, and where to say so.
 #[derive(Debug)]
 pub(crate) struct Refusal {
     /// It is of no known generation, or not understood: a gofer that knows it may take over.
     pub(crate) unknown: bool,
+    /// Somebody has asked something instead of starting a gofer.
+    pub(crate) wanted: Option<Wanted>,
     pub(crate) error: StartError,
     /// `--log-fd`, `--debug-log-fd`, `--panic-log-fd`, as far as they can be made out. Not owned.
     errors: Option<RawFd>,
@@ -145,6 +154,7 @@ impl Refusal {
         let number = |name: &str| value(name).and_then(|text| text.parse().ok());
         Self {
             unknown: fault.unknown,
+            wanted: fault.wanted,
             error: fault.error,
             errors: number("log-fd"),
             debug: number("debug-log-fd"),

@@ -13,23 +13,21 @@ mod serving;
 pub(crate) mod spec;
 
 use std::env;
-use std::ffi::OsStr;
 use std::fmt;
-use std::os::unix::ffi::OsStrExt;
+use std::io::{self, Write};
 use std::process::ExitCode;
 
 use gofer_early::{Mode, Options};
 
-use self::args::{Args, Refusal};
+use self::args::{Args, Refusal, Wanted};
 use self::environment::{Environment, OnUnknown};
 use self::spec::Spec;
 use crate::{confine, prepare};
 
-/// Whether `runsc` wants its gofer: the name that it gives it, and the word after its own flags.
+/// Whether `runsc` wants its gofer: by the name that it gives it. What it then says is for [`args::parse`] to understand
+/// or to refuse as the original would.
 pub(crate) fn is_wanted() -> bool {
-    let mut argv = env::args_os();
-    argv.next().is_some_and(|name| name == "runsc-gofer")
-        && argv.find(|word| !word.as_bytes().starts_with(b"-")).is_some_and(|word| word == OsStr::new("gofer"))
+    env::args_os().next().is_some_and(|name| name == "runsc-gofer")
 }
 
 /// The gofer's life, or that of the original one of the same file. Not inlined: what its frame touched of the stack would
@@ -97,6 +95,9 @@ fn refuse(refusal: &Refusal, options: Option<Options>, environment: &Environment
     let on_unknown = environment.on_unknown.unwrap_or(by_file);
     let log_args = refusal.logs();
     let stock = refusal.unknown && options.is_some() && on_unknown == OnUnknown::Stock;
+    if let (Some(wanted), false) = (refusal.wanted, stock) {
+        return answer(wanted);
+    }
     if !stock {
         log::replace_standard_error(&log_args);
     }
@@ -110,6 +111,21 @@ fn refuse(refusal: &Refusal, options: Option<Options>, environment: &Environment
     let code = refusal.error.code();
     logs.fatal(&refusal.error);
     code.into()
+}
+
+/// To people, who have given the flag before the word `gofer`; `runsc` never does.
+fn answer(wanted: Wanted) -> ExitCode {
+    let version = env!("CARGO_PKG_VERSION");
+    // A closed standard output is nobody's loss.
+    let _ = match wanted {
+        Wanted::Version => writeln!(io::stdout(), "gofer {version}"),
+        Wanted::Help => writeln!(
+            io::stdout(),
+            "gofer {version}: under this name it serves the files of a container, and is started by runsc with flags \
+             that only runsc can give it.\nFor people: gofer --help"
+        ),
+    };
+    ExitCode::SUCCESS
 }
 
 /// Where there is no log yet.

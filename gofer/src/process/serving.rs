@@ -6,11 +6,12 @@ use std::sync::Arc;
 
 use gofer::contract::Generation;
 use gofer::serve::Totals;
-use gofer::{CharDevices, Limits, Policy, Server};
+use gofer::{CharDevices, Limits, MountPoint, Policy, Server};
 
 use super::StartError;
 use super::args::Args;
 use crate::confine::Confined;
+use crate::prepare::Connection as Served;
 
 /// Serves every connection of `args` and returns, with what was done, when the last one has ended.
 ///
@@ -59,14 +60,15 @@ fn start(
     filter.seal()?;
     tracing::info!("system call filter installed");
     let mut serving = Vec::with_capacity(io.len() + 1);
-    for (socket, served) in io.into_iter().zip(&connections) {
-        let policy = Policy { read_only: served.read_only, ..policy };
-        serving.push(connect(&server, socket, &served.path, policy)?);
+    for (socket, Served { path, place, read_only }) in io.into_iter().zip(connections) {
+        let policy = Policy { read_only, ..policy };
+        serving.push(connect(&server, socket, &path, server.mount_of(&path, place), policy)?);
     }
     if let Some(socket) = dev {
         // The device proxies of the sandbox open what was bound there.
         let policy = Policy { char_devices: CharDevices::Passthrough, ..policy };
-        serving.push(connect(&server, socket, Path::new("/dev"), policy)?);
+        let path = Path::new("/dev");
+        serving.push(connect(&server, socket, path, server.mount_at(path), policy)?);
     }
     Ok((server, serving))
 }
@@ -75,13 +77,13 @@ fn connect(
     server: &Arc<Server>,
     socket: OwnedFd,
     path: &Path,
+    mount: std::io::Result<MountPoint>,
     policy: Policy,
 ) -> Result<Arc<gofer::Connection>, StartError> {
     let shown = path.display();
     let read_only = policy.read_only;
     let refused = |error| StartError::new(format_args!("serve {shown}"), error);
-    let mount = server.mount_at(path).map_err(refused)?;
-    let connection = server.connect(socket, mount, policy, Limits::default()).map_err(refused)?;
+    let connection = server.connect(socket, mount.map_err(refused)?, policy, Limits::default()).map_err(refused)?;
     tracing::info!("serving {shown} read_only={read_only}");
     Ok(connection)
 }

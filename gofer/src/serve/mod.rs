@@ -97,9 +97,16 @@ impl Server {
     pub fn mount_at(&self, path: &Path) -> std::io::Result<MountPoint> {
         use rustix::fs::{CWD, Mode, OFlags, ResolveFlags};
         let resolve = ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
-        let node = self.position(path)?;
         let host = rustix::fs::openat2(CWD, path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty(), resolve)?;
-        Ok(MountPoint { host: Arc::new(host), node })
+        self.mount_of(path, host)
+    }
+
+    /// As [`Server::mount_at`], with what was at `path` when somebody opened it, by `O_PATH`.
+    ///
+    /// # Errors
+    /// `EINVAL` as there.
+    pub fn mount_of(&self, path: &Path, held: OwnedFd) -> std::io::Result<MountPoint> {
+        Ok(MountPoint { host: Arc::new(held), node: self.position(path)? })
     }
 
     fn position(&self, path: &Path) -> Result<Arc<Node>, Errno> {

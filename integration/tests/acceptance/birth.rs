@@ -5,7 +5,7 @@ use std::fs;
 use gofer::contract::Generation;
 use gofer_integration::{Ask, eventually};
 
-use crate::subject::{clients, each, each_of_ours, proc};
+use crate::subject::{clients, each, each_of_ours, is_stock, proc};
 
 /// 1.
 #[test]
@@ -102,6 +102,46 @@ fn both_limits_of_descriptors_are_as_said() {
         let limits = proc(&gofer, "limits");
         let line = limits.lines().find(|line| line.starts_with("Max open files")).expect("a limit");
         assert_eq!(line.split_whitespace().filter(|word| *word == "500").count(), 2, "{line}");
+    });
+}
+
+/// 14, without a flag.
+#[test]
+fn without_a_limit_of_descriptors_the_soft_one_is_the_hard_one() {
+    each(|subject| {
+        let mut gofer = subject.start(&subject.bundle());
+        // Held: the gofer ends with its last client.
+        let held = clients(&mut gofer);
+        held[0].mount();
+        let limits = proc(&gofer, "limits");
+        let line = limits.lines().find_map(|line| line.strip_prefix("Max open files")).expect("a limit");
+        let numbers: Vec<u64> = line.split_whitespace().filter_map(|word| word.parse().ok()).collect();
+        let [soft, hard] = numbers[..] else { panic!("two numbers: {line}") };
+        // Newer runtimes of Go stop one below.
+        assert!(soft == hard || (is_stock() && soft + 1 == hard), "{line}");
+    });
+}
+
+/// 15.
+#[test]
+fn what_was_donated_does_not_survive_an_exec() {
+    // E26's original leaves all of it to its hooks.
+    each_of_ours(|subject| {
+        let launcher = subject.launcher(&subject.bundle()).debug_log(subject.create("debug"));
+        let mut gofer = subject.started(launcher);
+        // Held: the gofer ends with its last client.
+        let held = clients(&mut gofer);
+        held[0].mount();
+        for entry in fs::read_dir(format!("/proc/{}/fdinfo", gofer.pid())).expect("descriptors") {
+            let entry = entry.expect("a descriptor");
+            if ["0", "1", "2"].iter().any(|name| entry.file_name() == *name) {
+                continue;
+            }
+            let info = fs::read_to_string(entry.path()).expect("what it is");
+            let flags = info.lines().find_map(|line| line.strip_prefix("flags:")).expect("flags");
+            let flags = u32::from_str_radix(flags.trim(), 8).expect("an octal number");
+            assert_ne!(flags & 0o2_000_000, 0, "descriptor {}: {info}", entry.file_name().display());
+        }
     });
 }
 

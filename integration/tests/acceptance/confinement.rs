@@ -22,7 +22,9 @@ fn the_live_process_is_as_the_table_of_confinement_says() {
             let mut gofer = subject.started(launcher);
             let held = clients(&mut gofer);
             for client in &held {
-                client.mount();
+                let root = client.mount();
+                // An answer later, what was donated is closed.
+                client.fstat(root).expect("stat");
             }
             let mut rows = 0;
             for (row, said) in table(subject.generation) {

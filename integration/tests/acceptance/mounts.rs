@@ -6,8 +6,8 @@ use std::os::unix::fs::{MetadataExt, symlink};
 use gofer::contract::{Generation, Lower, MountConf, Upper};
 use gofer::launch::{Ended, Mount};
 use gofer_integration::{Ask, new_in};
-use gofer_protocol::Errno;
 use gofer_protocol::record::FileType;
+use gofer_protocol::{Errno, Gid, Uid};
 
 use crate::subject::{Subject, clients, each, proc};
 
@@ -21,9 +21,13 @@ fn what_is_created_in_a_writable_root_appears_on_the_host_as_asked() {
         let mut gofer = subject.started(launcher);
         let client = clients(&mut gofer).remove(0);
         let root = client.mount();
-        client.open_create(new_in(root, FileType::Regular, 0o666), 2, "new").expect("a file");
-        let file = fs::metadata(subject.path("root/new")).expect("a file on the host");
-        assert_eq!((file.mode() & 0o7777, file.uid()), (0o666, 0));
+        for (name, mode, uid, gid) in [("open", 0o666, 0, 0), ("closed", 0o2, 12, 34), ("run", 0o777, 65_534, 0)] {
+            let mut create = new_in(root, FileType::Regular, mode);
+            (create.uid, create.gid) = (Uid(uid), Gid(gid));
+            client.open_create(create, 2, name).expect("a file");
+            let file = fs::metadata(subject.path("root").join(name)).expect("a file on the host");
+            assert_eq!((file.mode() & 0o7777, file.uid(), file.gid()), (u32::from(mode), uid, gid));
+        }
     });
 }
 
@@ -147,11 +151,14 @@ fn other_mounts_get_no_connection_and_stay_in_the_list() {
             .mount(Mount::of_kind("proc", "/proc", "proc"))
             .mount(Mount::bind("/data", subject.path("volume")))
             .mount(Mount::of_kind("tmpfs", "/tmp", "tmpfs"))
-            .mount(Mount::of_kind("sysfs", "/sys", "sysfs"));
+            .mount(Mount::of_kind("sysfs", "/sys", "sysfs"))
+            .mount(Mount::of_kind("cgroup", "/sys/fs/cgroup", "cgroup"));
         let mut gofer = subject.start(&bundle);
         assert_eq!(clients(&mut gofer).len(), 2);
-        assert_eq!(destinations(&gofer), ["/proc", "/data", "/tmp", "/sys"]);
-        assert!(!subject.path("root/tmp").exists());
+        assert_eq!(destinations(&gofer), ["/proc", "/data", "/tmp", "/sys", "/sys/fs/cgroup"]);
+        for name in ["proc", "tmp", "sys"] {
+            assert!(!subject.path("root").join(name).exists());
+        }
     });
 }
 

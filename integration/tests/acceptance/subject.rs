@@ -1,7 +1,7 @@
 //! What is tested, and a container for it: a bundle with a root and a source of mounts, in a temporary directory.
 
 use std::fs::{self, File};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use gofer::contract::Generation;
 use gofer::launch::{Bundle, Launched, Launcher, Namespaces};
@@ -27,8 +27,18 @@ impl Subject {
 
     /// A launcher for it, as `runsc` has it by default: with a user name space where there is directfs.
     pub(crate) fn launcher(&self, bundle: &Bundle) -> Launcher {
+        self.launcher_of(&self.executable, bundle)
+    }
+
+    /// The same of another program.
+    pub(crate) fn launcher_of(&self, executable: &Path, bundle: &Bundle) -> Launcher {
         let directory = self.path("bundle");
         bundle.write(&directory).expect("a bundle");
+        self.launcher_in(&directory).executable(executable)
+    }
+
+    /// The same of a bundle that is there.
+    pub(crate) fn launcher_in(&self, directory: &Path) -> Launcher {
         let launcher = Launcher::new(self.generation, &self.executable, directory).log(self.create("log"));
         let launcher = launcher.global(format!("--root={}", self.path("state").display()));
         match self.generation {
@@ -104,7 +114,8 @@ pub(crate) fn is_stock() -> bool {
     std::env::var_os("GOFER_UNDER_TEST").is_some_and(|which| which == "stock")
 }
 
-fn stock(generation: Generation) -> PathBuf {
+/// The generation's `runsc`, if it is there.
+pub(crate) fn stock(generation: Generation) -> PathBuf {
     let name = format!("{generation:?}").to_lowercase();
     PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../target/runsc")).join(name).join("runsc")
 }

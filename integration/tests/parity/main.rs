@@ -5,5 +5,6 @@
 mod arms;
 mod cycles;
 mod files;
+mod identities;
 mod lifecycle;
 mod mounts;

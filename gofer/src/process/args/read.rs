@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use gofer::contract::{Generation, MountConf};
 use gofer::{CharDevices, HostFifo, HostSockets};
 
-use super::{Args, DeviceProxies, Donated, LogArgs, LogFormat, Overlay};
+use super::{Args, DeviceProxies, Donated, LogArgs, LogFormat, Overlay, Wanted};
 use crate::process::StartError;
 use crate::process::descriptors::Unowned;
 use crate::process::flags::{self, Flag, Kind, Values};
@@ -18,17 +18,18 @@ use crate::process::globals;
 /// A sentence about the command line.
 pub(super) struct Fault {
     pub(super) unknown: bool,
+    pub(super) wanted: Option<Wanted>,
     pub(super) error: StartError,
 }
 
 /// Of no known generation.
 fn unknown(text: impl Into<String>) -> Fault {
-    Fault { unknown: true, error: StartError::sentence(text) }
+    Fault { unknown: true, wanted: None, error: StartError::sentence(text) }
 }
 
 /// Of a known generation, but wrong: its own gofer would refuse it as well.
 fn usage(text: impl Into<String>) -> Fault {
-    Fault { unknown: false, error: StartError::sentence(text) }
+    Fault { unknown: false, wanted: None, error: StartError::sentence(text) }
 }
 
 /// The whole command line, without the program's own name.
@@ -38,8 +39,9 @@ pub(super) fn read(argv: &[OsString]) -> Result<Args, Fault> {
         let fault = unknown(bad.to_string());
         Fault { error: fault.error.with_code(2), ..fault }
     })?;
-    if let Some(name) = ["help", "h", "version"].into_iter().find(|name| globals.bool(name)) {
-        return Err(unknown(format!("flag --{name} is not for a gofer")));
+    let words = [("help", Wanted::Help), ("h", Wanted::Help), ("version", Wanted::Version)];
+    if let Some((name, wanted)) = words.into_iter().find(|(name, _)| globals.bool(name)) {
+        return Err(Fault { wanted: Some(wanted), ..unknown(format!("flag --{name} is not for a gofer")) });
     }
     let rest = match rest.split_first() {
         Some((word, rest)) if word == "gofer" => rest,

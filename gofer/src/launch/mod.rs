@@ -22,16 +22,18 @@
 //! # }
 //! ```
 //!
-//! An E26 gofer that may not read a mount's source has the launcher open it. By itself the launcher does so with its own
-//! rights; [`Launched::answer_rpc`] gives another answer, and [`Launched::take_rpc`] hands the socket back.
+//! An E26 gofer has the launcher open sources of mounts that it may not read, or whose owners are mapped. By itself the
+//! launcher does so with its own rights; [`Launched::answer_rpc`] gives another answer, and [`Launched::take_rpc`] hands
+//! the socket back.
 //!
-//! What is different from `runsc`: no parent-death signal is set, since that is bound to the starting *thread*; mounts with
-//! id mappings are for the caller to make; and no filestore is made for overlaid mounts, which is the sandbox's concern.
+//! What is different from `runsc`: no parent-death signal is set, since that is bound to the starting *thread*; and no
+//! filestore is made for overlaid mounts, which is the sandbox's concern.
 
 mod argv;
 mod bundle;
 mod child;
 mod error;
+mod idmap;
 mod launched;
 mod namespaces;
 mod rpc;

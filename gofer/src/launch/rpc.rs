@@ -6,12 +6,15 @@ use std::io::{BufReader, IoSlice};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
-use std::path::PathBuf;
+use std::path::Path;
 
-use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, openat2};
+use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, openat, openat2};
 use rustix::io::{Errno, retry_on_intr};
+use rustix::mount::MountFlags;
 use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
 use serde_json::{Value, json};
+
+use super::{IdMap, UserNamespace, idmap};
 
 /// What a gofer asks for: the source of one mount, which it may not read itself or which has id mappings.
 #[derive(Clone, Debug, PartialEq)]
@@ -42,8 +45,27 @@ impl OpenMount {
     /// Whether a detached tree with these mappings is asked for (mount_setattr(2)), not just the source.
     #[must_use]
     pub fn is_id_mapped(&self) -> bool {
-        let has = |key: &str| self.mount[key].as_array().is_some_and(|list| !list.is_empty());
-        has("uidMappings") && has("gidMappings")
+        self.maps().is_ok_and(|maps| maps.is_some())
+    }
+
+    /// The mappings, where there are some of both kinds.
+    fn maps(&self) -> Result<Option<UserNamespace>, String> {
+        let of = |key: &str| {
+            let list = self.mount[key].as_array().map(Vec::as_slice).unwrap_or_default();
+            let maps = list.iter().map(|entry| {
+                let number = |key: &str| entry[key].as_u64().and_then(|number| u32::try_from(number).ok());
+                let map = number("containerID").zip(number("hostID")).zip(number("size"));
+                let map = map.map(|((inner, outer), count)| IdMap { inner, outer, count });
+                map.ok_or_else(|| format!("this is no mapping of ids: {entry}"))
+            });
+            maps.collect::<Result<Vec<_>, _>>()
+        };
+        let (uids, gids) = (of("uidMappings")?, of("gidMappings")?);
+        Ok((!uids.is_empty() && !gids.is_empty()).then_some(UserNamespace::Maps(uids, gids)))
+    }
+
+    fn has_option(&self, word: &str) -> bool {
+        self.mount["options"].as_array().is_some_and(|options| options.iter().any(|option| option == word))
     }
 }
 
@@ -51,30 +73,42 @@ impl OpenMount {
 #[derive(Debug)]
 pub struct Sources {
     root: OwnedFd,
+    mounts: OwnedFd,
 }
 
 impl Sources {
     /// Those of `pid`, which must not have pivoted yet.
     pub(super) fn of(pid: u32) -> Result<Self, Errno> {
-        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let root = rustix::fs::openat(CWD, format!("/proc/{pid}/root"), flags, Mode::empty())?;
-        Ok(Self { root })
+        let open =
+            |name: &str, flags| openat(CWD, format!("/proc/{pid}/{name}"), flags | OFlags::CLOEXEC, Mode::empty());
+        Ok(Self { root: open("root", OFlags::PATH | OFlags::DIRECTORY)?, mounts: open("ns/mnt", OFlags::RDONLY)? })
     }
 
-    /// Opens what a request asks for, if that has no id mappings.
+    /// Opens what a request asks for: the source, or a detached tree of it with other ids.
     ///
     /// # Errors
     /// A sentence.
     pub fn open(&self, request: &OpenMount) -> Result<OwnedFd, String> {
         let source = request.source();
-        if request.is_id_mapped() {
-            return Err(format!("the launcher maps no ids of the mount source {source}"));
+        let path = std::path::absolute(source).map_err(|error| format!("find {source:?}: {error}"))?;
+        match request.maps()? {
+            Some(maps) => self.mapped(request, &path, &maps),
+            None => {
+                // Through the gofer's root, and so on the gofer's mounts: a bind mount takes no source of another name
+                // space.
+                let flags = OFlags::PATH | OFlags::CLOEXEC;
+                let open = || openat2(&self.root, &path, flags, Mode::empty(), ResolveFlags::IN_ROOT);
+                retry_on_intr(open).map_err(|errno| format!("open {source}: {errno}"))
+            }
         }
-        let path = std::path::absolute(PathBuf::from(source)).map_err(|error| format!("find {source:?}: {error}"))?;
-        let flags = OFlags::PATH | OFlags::CLOEXEC;
-        // Through the gofer's root, and so on the gofer's mounts: a bind mount takes no source of another name space.
-        let opened = retry_on_intr(|| openat2(&self.root, &path, flags, Mode::empty(), ResolveFlags::IN_ROOT));
-        opened.map_err(|errno| format!("open {source}: {errno}"))
+    }
+
+    fn mapped(&self, request: &OpenMount, source: &Path, maps: &UserNamespace) -> Result<OwnedFd, String> {
+        let users = idmap::user_namespace(maps).map_err(|error| error.to_string())?;
+        let recursive = request.flags & MountFlags::REC.bits() != 0;
+        let depth = (recursive, request.has_option("ridmap"));
+        idmap::mapped_tree(self.mounts.as_fd(), users.as_fd(), source, depth)
+            .map_err(|errno| format!("map the ids of {}: {errno}", source.display()))
     }
 }
 

@@ -17,7 +17,7 @@ use serde_json::Value;
 
 use crate::subject::{Subject, clients, one};
 
-/// 39's first half; the second takes a runtime that maps ids.
+/// 39.
 #[test]
 fn a_source_that_the_gofer_may_not_read_is_fetched_from_the_runtime() {
     one(Generation::E26, |subject| {
@@ -36,6 +36,30 @@ fn a_source_that_the_gofer_may_not_read_is_fetched_from_the_runtime() {
         assert_eq!((asked[0].source(), asked[0].is_id_mapped()), (source.to_str().expect("a path"), false));
         // MS_BIND and MS_REC.
         assert_eq!((&asked[0].mount["destination"], asked[0].flags), (&Value::from("/open"), 0x1000 | 0x4000));
+    });
+}
+
+/// 39, with ids that the launcher maps; in a sandbox it is shown in `through_runsc`.
+#[test]
+fn an_id_mapped_mount_shows_shifted_ids() {
+    one(Generation::E26, |subject| {
+        std::os::unix::fs::chown(subject.path("volume/file"), Some(5), Some(6)).expect("an owner");
+        let shift = |by: u32| serde_json::json!([{"containerID": 0, "hostID": by, "size": 100}]);
+        let mount = Mount::bind("/shifted", subject.path("volume")).option("ro");
+        let mount = mount.member("uidMappings", shift(1000)).member("gidMappings", shift(2000));
+        let bundle = subject.bundle().mount(mount).mount(Mount::bind("/plain", subject.path("volume")));
+        let mut gofer = subject.start(&bundle);
+        let clients = clients(&mut gofer);
+        let owner = |client: usize| {
+            let client = &clients[client];
+            let stat = client.fstat(client.walk_to(client.mount(), "file")).expect("a file");
+            (stat.uid, stat.gid)
+        };
+        assert_eq!((owner(1), owner(2)), ((1005, 2006), (5, 6)));
+        // Its options hold as those of others do.
+        let mounts = crate::subject::proc(&gofer, "mountinfo");
+        let line = mounts.lines().find(|line| line.contains("/shifted ")).expect("a mount");
+        assert!(line.contains(" ro,nosuid"), "{line}");
     });
 }
 

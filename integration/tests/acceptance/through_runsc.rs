@@ -18,7 +18,7 @@ use crate::subject::is_stock;
 
 /// 39's second half.
 #[test]
-fn an_id_mapped_mount_shows_shifted_ids() {
+fn an_application_sees_the_shifted_ids_of_an_id_mapped_mount() {
     one(Generation::E26, |runtime| {
         let volume = runtime.path("volume");
         fs::create_dir(&volume).expect("a directory");

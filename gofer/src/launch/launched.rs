@@ -17,6 +17,7 @@ use serde_json::Value;
 
 use super::argv::Argv;
 use super::child::{self, Plan};
+use super::rpc::{self, OpenMount, Sources};
 use super::{LaunchError, Launcher, bundle};
 use crate::contract::Generation;
 
@@ -49,11 +50,29 @@ impl Launched {
     }
 
     /// Lets it go on, where it waits before its first change of a mount: E26 always, E24 with
-    /// [`Launcher::sync_nvproxy`], all with [`Launcher::rootless`]. Our end of the RPC is closed, if nobody took it: what an E26 gofer may not read by
-    /// itself is then an error.
+    /// [`Launcher::sync_nvproxy`], all with [`Launcher::rootless`]. Mount sources that an E26 gofer may not read by itself
+    /// are opened for it by [`Sources::open`], unless somebody else answers.
     pub fn release(&mut self) {
+        if self.rpc.is_some() {
+            // Most gofers ask for nothing. One that does where this fails is told so, or gets the end of the file.
+            let sources = self.sources();
+            let _ = self.answer_rpc(move |request| sources.as_ref().map_err(LaunchError::to_string)?.open(request));
+        }
         self.sync.clear();
-        self.rpc = None;
+    }
+
+    /// Answers what an E26 gofer asks for by `open` instead, on a thread of its own that ends when the gofer starts to
+    /// serve. To be called before [`Launched::release`]; what `open` returns as an error is the gofer's end.
+    ///
+    /// # Errors
+    /// A sentence, if there is no thread for it, or the RPC is somebody else's.
+    pub fn answer_rpc(
+        &mut self,
+        open: impl FnMut(&OpenMount) -> Result<OwnedFd, String> + Send + 'static,
+    ) -> Result<(), LaunchError> {
+        let step = "answer the gofer's requests";
+        let socket = self.rpc.take().ok_or_else(|| LaunchError::new(step, "there is no socket for them"))?;
+        rpc::answer(socket, open).map_err(|error| LaunchError::new(step, error))
     }
 
     /// The ends that [`Launched::release`] would close, to do something else with them.
@@ -62,7 +81,16 @@ impl Launched {
         std::mem::take(&mut self.sync)
     }
 
-    /// Our end of the RPC, E26's: to be taken before [`Launched::release`] and to be served after it.
+    /// What the gofer's mount name space holds, before [`Launched::release`]: where mount sources are opened.
+    ///
+    /// # Errors
+    /// A sentence, if the caller may not look there.
+    pub fn sources(&self) -> Result<Sources, LaunchError> {
+        Sources::of(self.pid()).map_err(|errno| LaunchError::new("look into the gofer's name space", errno))
+    }
+
+    /// Our end of the RPC, E26's, to be answered in another way than by [`Launched::answer_rpc`]: to be taken before
+    /// [`Launched::release`]. The gofer waits for its answers for as long as this end is open.
     #[must_use]
     pub fn take_rpc(&mut self) -> Option<UnixStream> {
         self.rpc.take()

@@ -22,16 +22,21 @@
 //! # }
 //! ```
 //!
-//! What is different from `runsc`: no parent-death signal is set, since that is bound to the starting *thread*; nobody
-//! answers the gofer's RPC unless the caller takes its end ([`Launched::take_rpc`]); and no filestore is made for
-//! overlaid mounts, which is the sandbox's concern.
+//! An E26 gofer has the launcher open sources of mounts that it may not read, or whose owners are mapped. By itself the
+//! launcher does so with its own rights; [`Launched::answer_rpc`] gives another answer, and [`Launched::take_rpc`] hands
+//! the socket back.
+//!
+//! What is different from `runsc`: no parent-death signal is set, since that is bound to the starting *thread*; and no
+//! filestore is made for overlaid mounts, which is the sandbox's concern.
 
 mod argv;
 mod bundle;
 mod child;
 mod error;
+mod idmap;
 mod launched;
 mod namespaces;
+mod rpc;
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -44,6 +49,7 @@ pub use bundle::{Bundle, Mount};
 pub use error::LaunchError;
 pub use launched::{Ended, Launched};
 pub use namespaces::{IdMap, Namespaces, UserNamespace};
+pub use rpc::{OpenMount, Sources};
 
 /// How to start a gofer.
 #[derive(Debug)]

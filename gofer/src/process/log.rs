@@ -8,13 +8,13 @@ use std::fs::File;
 use std::io::{self, Write};
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use gofer::contract::Generation;
 use tracing::{Event, Level, Metadata, Subscriber, span};
 
 use super::StartError;
 use super::args::{LogArgs, LogFormat};
+use super::moment::{self, Moment};
 use crate::log::Line;
 
 /// Where the error that ends the process goes.
@@ -28,6 +28,7 @@ pub(crate) struct Logs {
 /// `generation` is `None` where the command line did not tell.
 pub(crate) fn start(args: LogArgs, generation: Option<Generation>) -> Logs {
     if let Some(debug) = args.debug {
+        moment::learn_zone();
         let log = DebugLog::new(debug, args.format, args.verbose, generation);
         // Fails only if something logs already, which then goes on.
         let _ = tracing::subscriber::set_global_default(log);
@@ -51,7 +52,7 @@ impl Logs {
         let _ = io::stderr().write_all(format!("{text}\n").as_bytes());
         if let Some(mut file) = self.errors {
             // No end of line: container managers read a stream of objects, and others write to the same file.
-            let _ = file.write_all(json_record("msg", &text, "error", Timestamp::now()).as_bytes());
+            let _ = file.write_all(json_record("msg", &text, "error", Moment::now()).as_bytes());
         }
     }
 }
@@ -76,7 +77,7 @@ impl DebugLog {
         }
     }
 
-    fn line(&self, event: &Event<'_>, time: Timestamp) -> String {
+    fn line(&self, event: &Event<'_>, time: Moment) -> String {
         let metadata = event.metadata();
         let mut message = Line(String::new());
         if self.placed {
@@ -104,7 +105,7 @@ impl Subscriber for DebugLog {
     }
 
     fn event(&self, event: &Event<'_>) {
-        let line = self.line(event, Timestamp::now());
+        let line = self.line(event, Moment::now());
         // One write a line, so that lines of several threads do not mix.
         match (&self.file).write_all(line.as_bytes()) {
             Err(_) => {
@@ -147,53 +148,6 @@ fn level_name(level: Level) -> &'static str {
 fn json_record(key: &str, message: &str, level: &str, time: impl Display) -> String {
     let message = serde_json::Value::from(message);
     format!(r#"{{"{key}":{message},"level":"{level}","time":"{time}"}}"#)
-}
-
-/// A moment in UTC. Local time would need the zone's file, which is out of sight once the root is the container's, and
-/// hosts of containers mostly run in UTC.
-#[derive(Clone, Copy, Debug)]
-struct Timestamp(Duration);
-
-impl Timestamp {
-    fn now() -> Self {
-        Self(SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default())
-    }
-
-    /// `LMMDD hh:mm:ss.uuuuuu`.
-    fn text(self, level: &str) -> String {
-        let (_, month, day) = self.date();
-        let (hour, minute, second) = self.clock();
-        let letter = level[..1].to_ascii_uppercase();
-        format!("{letter}{month:02}{day:02} {hour:02}:{minute:02}:{second:02}.{:06}", self.0.subsec_micros())
-    }
-
-    fn clock(self) -> (u64, u64, u64) {
-        let seconds = self.0.as_secs() % 86_400;
-        (seconds / 3600, seconds / 60 % 60, seconds % 60)
-    }
-
-    /// Year, month, day, in the Gregorian calendar. Years begin in March here until the end, so that a leap day is the
-    /// last day of one, and 400 years are 146,097 days.
-    fn date(self) -> (u64, u64, u64) {
-        let days = self.0.as_secs() / 86_400 + 719_468;
-        let (era, day) = (days / 146_097, days % 146_097);
-        let year = (day - day / 1460 + day / 36_524 - day / 146_096) / 365;
-        let day = day - (365 * year + year / 4 - year / 100);
-        let month = (5 * day + 2) / 153;
-        let of_month = day - (153 * month + 2) / 5 + 1;
-        let (month, later) = if month < 10 { (month + 3, 0) } else { (month - 9, 1) };
-        (era * 400 + year + later, month, of_month)
-    }
-}
-
-/// RFC 3339 with nanoseconds.
-impl Display for Timestamp {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let (year, month, day) = self.date();
-        let (hour, minute, second) = self.clock();
-        let nanoseconds = self.0.subsec_nanos();
-        write!(f, "{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{nanoseconds:09}Z")
-    }
 }
 
 #[cfg(test)]
@@ -276,18 +230,5 @@ mod tests {
         let unwritable = OwnedFd::from(File::open("/dev/null").unwrap());
         let log = DebugLog::new(unwritable, LogFormat::Text, false, None);
         tracing::subscriber::with_default(log, || tracing::info!("lost"));
-    }
-
-    #[test]
-    fn moments_are_written_as_the_calendar_has_them() {
-        for (seconds, text) in [
-            (0, "1970-01-01T00:00:00.000000005Z"),
-            (951_782_399, "2000-02-28T23:59:59.000000005Z"),
-            (951_782_400, "2000-02-29T00:00:00.000000005Z"),
-            (1_735_689_599, "2024-12-31T23:59:59.000000005Z"),
-            (4_107_542_400, "2100-03-01T00:00:00.000000005Z"),
-        ] {
-            assert_eq!(Timestamp(Duration::new(seconds, 5)).to_string(), text);
-        }
     }
 }

@@ -8,6 +8,7 @@ mod flags;
 mod globals;
 mod hand_over;
 mod log;
+mod moment;
 mod serving;
 pub(crate) mod spec;
 
@@ -74,12 +75,13 @@ fn serve(args: &mut Args, environment: Environment) -> Result<(), StartError> {
     let prepared = prepare::run(args, &mut spec)?;
     drop(spec);
     let confined = confine::apply(args, prepared)?;
-    serving::until_done(args, confined)?;
+    let totals = serving::until_done(args, confined)?;
     if let Some(socket) = &args.donated.sentry_exit {
         ending::await_sandbox(socket);
     }
     // Held until here: the last reference to the ring shall be this process's, not the sandbox's.
     drop(args.donated.pin_ring.take());
+    tracing::debug!("served {totals}");
     tracing::info!("exiting");
     Ok(())
 }

@@ -5,6 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use gofer::contract::Generation;
+use gofer::serve::Totals;
 use gofer::{CharDevices, Limits, MountPoint, Policy, Server};
 
 use super::StartError;
@@ -12,14 +13,14 @@ use super::args::Args;
 use crate::confine::Confined;
 use crate::prepare::Connection as Served;
 
-/// Serves every connection of `args` and returns when the last one has ended.
+/// Serves every connection of `args` and returns, with what was done, when the last one has ended.
 ///
 /// One thread stands in `/proc/self/fd` before the filter forbids `unshare(2)`, seals the process and starts all others,
 /// which inherit its place. The first thread keeps the container's root as its working directory.
 ///
 /// # Errors
 /// A sentence that names what could not be served; nothing was.
-pub(super) fn until_done(args: &mut Args, confined: Confined) -> Result<(), StartError> {
+pub(super) fn until_done(args: &mut Args, confined: Confined) -> Result<Totals, StartError> {
     let seal = std::thread::Builder::new().name("gofer start".into()).spawn({
         let io = std::mem::take(&mut args.donated.io);
         let dev = args.donated.dev.take();
@@ -27,12 +28,12 @@ pub(super) fn until_done(args: &mut Args, confined: Confined) -> Result<(), Star
         move || start(confined, io, dev, policy)
     });
     let seal = seal.map_err(|error| StartError::new("start a thread", error))?;
-    let connections = seal.join().map_err(|_| StartError::sentence("starting to serve failed"))??;
+    let (server, connections) = seal.join().map_err(|_| StartError::sentence("starting to serve failed"))??;
     for connection in connections {
         connection.wait();
     }
     tracing::info!("all connections have ended");
-    Ok(())
+    Ok(server.totals())
 }
 
 fn policy(args: &Args) -> Policy {
@@ -52,7 +53,7 @@ fn start(
     io: Vec<OwnedFd>,
     dev: Option<OwnedFd>,
     policy: Policy,
-) -> Result<Vec<Arc<gofer::Connection>>, StartError> {
+) -> Result<(Arc<Server>, Vec<Arc<gofer::Connection>>), StartError> {
     let Confined { descriptors, mountinfo, connections, filter } = confined;
     let server = Server::confined(descriptors, mountinfo);
     server.stand().map_err(|error| StartError::new("enter the directory of descriptors", error))?;
@@ -69,7 +70,7 @@ fn start(
         let path = Path::new("/dev");
         serving.push(connect(&server, socket, path, server.mount_at(path), policy)?);
     }
-    Ok(serving)
+    Ok((server, serving))
 }
 
 fn connect(

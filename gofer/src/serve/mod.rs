@@ -4,6 +4,7 @@ mod connection;
 mod dispatch;
 mod interrupt;
 mod oversize;
+mod tally;
 mod worker;
 
 use std::fs::File;
@@ -14,9 +15,11 @@ use std::sync::Arc;
 
 pub use connection::Connection;
 pub(crate) use dispatch::SUPPORTED;
+pub use tally::Totals;
 
 use gofer_protocol::Errno;
 
+use self::tally::Tally;
 use crate::host::mounts::MountTable;
 use crate::host::{FileName, ProcFd};
 use crate::tree::{Node, Tree};
@@ -28,6 +31,7 @@ pub struct Server {
     pub(crate) tree: Tree,
     pub(crate) proc_fd: ProcFd,
     pub(crate) mounts: MountTable,
+    tally: Tally,
 }
 
 /// Where in the tree a connection is rooted: a held file of the host, usually a directory.
@@ -44,7 +48,7 @@ impl Server {
     /// Where `/proc` is not mounted.
     pub fn new() -> std::io::Result<Arc<Self>> {
         let proc_fd = ProcFd::open()?;
-        Ok(Arc::new(Self { tree: Tree::new(), proc_fd, mounts: MountTable::open() }))
+        Ok(Self::made(proc_fd, MountTable::open()))
     }
 
     /// As [`Server::new`], for a process that no longer sees `/proc`, and that a system call filter may end: serving then
@@ -55,7 +59,11 @@ impl Server {
     #[must_use]
     pub fn confined(descriptors: OwnedFd, mountinfo: File) -> Arc<Self> {
         let proc_fd = ProcFd::inherited(descriptors);
-        Arc::new(Self { tree: Tree::new(), proc_fd, mounts: MountTable::over(Some(mountinfo)) })
+        Self::made(proc_fd, MountTable::over(Some(mountinfo)))
+    }
+
+    fn made(proc_fd: ProcFd, mounts: MountTable) -> Arc<Self> {
+        Arc::new(Self { tree: Tree::new(), proc_fd, mounts, tally: Tally::default() })
     }
 
     /// Makes the calling thread one whose threads can serve a confined server's connections: its working directory
@@ -124,5 +132,11 @@ impl Server {
         limits: Limits,
     ) -> std::io::Result<Arc<Connection>> {
         Connection::start(Arc::clone(self), socket, mount, policy, limits)
+    }
+
+    /// What connections that are over have asked for.
+    #[must_use]
+    pub fn totals(&self) -> Totals {
+        self.tally.totals()
     }
 }

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use gofer::contract::Generation;
 use gofer::launch::{Ended, IdMap, Launcher, Mount, Namespaces, UserNamespace};
-use gofer_integration::mounts::in_private_namespace;
+use gofer_integration::mounts::{in_private_namespace, run};
 use gofer_integration::{Ask, say};
 use gofer_protocol::FdId;
 use rustix::mount::mount_bind;
@@ -59,8 +59,9 @@ fn it_serves_rootless_when_nobody_starts_it() {
     }
     for_each_directfs(|subject, launcher| {
         let (program, given) = (subject.path("program"), subject.path("given"));
-        // Where nobody may go.
-        fs::copy(&subject.executable, &program).expect("a copy");
+        // Where nobody may go. By a process of its own: a test beside this one may start a child while we have the file
+        // open for writing, and what somebody can write cannot be executed.
+        run("cp", [&subject.executable, &program]);
         fs::write(&given, "nobody:100000:65536\n").expect("a file");
         own(subject, NOBODY);
         let map = [IdMap { outer: NOBODY, ..CALLERS[0] }, CALLERS[1]];
